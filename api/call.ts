@@ -6,7 +6,6 @@ import {
   concernsAccount,
   type DeveloperRecord,
   type Engine,
-  type Pace,
   type Release,
   type Spooled,
   type Use,
@@ -50,8 +49,6 @@ export class Exchange {
   upload: Spooled | null = null
   /** What the answer holds of the budget. */
   readonly shares: { readonly bytes: number; readonly release: Release }[] = []
-  /** Bytes of the answer that the client has taken; null = it is not the client that is waited for. */
-  taken: number | null = null
   /** Set by Call.concerns. */
   user: UserRecord | null = null
   account: AccountRecord | null = null
@@ -96,6 +93,10 @@ export function createCall(ctx: FrameContext, limits: Limits) {
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
   let reason: unknown
+  const abort = (why: unknown): void => {
+    reason ??= why
+    aborter?.abort(why)
+  }
   const call = {
     engine,
     /** Where auth is 'developer'. */
@@ -117,6 +118,7 @@ export function createCall(ctx: FrameContext, limits: Limits) {
       if (aborter === null) {
         aborter = new AbortController()
         if (reason !== undefined) aborter.abort(reason)
+        else watchCaller(ctx, abort)
       }
       return aborter.signal
     },
@@ -141,11 +143,19 @@ export function createCall(ctx: FrameContext, limits: Limits) {
     /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
     reserve: (bytes: number): Promise<void> => holdContents(ctx, bytes, call.signal),
   }
-  const abort = (why: unknown): void => {
-    reason ??= why
-    aborter?.abort(why)
-  }
   return { call, abort }
+}
+
+/** The handler's signal aborts when the client goes away, and when its key or token is revoked. */
+function watchCaller({ res, state: { exchange } }: FrameContext, abort: (why: unknown) => void): void {
+  const shutOut = (): void => abort(new AppError('unauthorized', 'Authorization: revoked meanwhile'))
+  const leave = exchange.caller === null ? null : exchange.engine.revocations.onEnd(exchange.caller, shutOut)
+  const close = (): void => {
+    leave?.()
+    if (!res.writableFinished) abort(new AppError('bad_request', 'the client went away'))
+  }
+  if (res.closed) close()
+  else res.once('close', close)
 }
 
 /**
@@ -156,7 +166,7 @@ export async function takeShare(
   { state: { exchange }, res }: FrameContext,
   use: Use,
   bytes: number,
-  options: { readonly signal?: AbortSignal; readonly pace?: Pace } = {},
+  options: { readonly signal?: AbortSignal } = {},
 ): Promise<Release> {
   const owner = { developerId: exchange.developer?.id ?? exchange.address, part: '' }
   const release = await exchange.engine.budget.take(use, owner, bytes, options)
@@ -170,12 +180,10 @@ export async function takeShare(
   return release
 }
 
-/** For contents of mail, and the answer made of them. A client that reads too slowly, while others wait, loses it. */
+/** For contents of mail, and the answer made of them. */
 export async function holdContents(ctx: FrameContext, bytes: number, signal?: AbortSignal): Promise<void> {
-  const { exchange } = ctx.state
-  const pace = { moved: () => exchange.taken, end: () => void ctx.res.destroy() }
-  const release = await takeShare(ctx, 'contents', bytes, { pace, ...(signal ? { signal } : {}) })
-  exchange.shares.push({ bytes, release })
+  const release = await takeShare(ctx, 'contents', bytes, signal ? { signal } : {})
+  ctx.state.exchange.shares.push({ bytes, release })
 }
 
 /** Gives back what the answer was made of: it is held until it is out. */

@@ -2,7 +2,6 @@
  * What a caller may do how often, counted in this process: calls per hour and key, calls to IMAP per minute and user,
  * wrong keys. Answers show what is left of the first two.
  */
-import { LRUCache } from 'lru-cache'
 import { AppError, type Config, isAppError, type Logger } from '../engine/index.ts'
 import type { FrameContext } from './call.ts'
 
@@ -11,12 +10,23 @@ interface Window {
   readonly endsAt: number
 }
 
-/** Keys, users and addresses of whom a window is remembered; far more than are active within one. */
+/** Keys, users and addresses of whom something is remembered; far more than are active at once. */
 const remembered = 100_000
+
+/** The names that were set last; what is over the bound is forgotten, the oldest first. */
+class BoundedMap<T> extends Map<string, T> {
+  override set(name: string, value: T): this {
+    this.delete(name)
+    super.set(name, value)
+    const [oldest] = this.size > remembered ? this.keys() : []
+    if (oldest !== undefined) this.delete(oldest)
+    return this
+  }
+}
 
 /** How often something was counted since its window began. */
 export function createCounter(windowMs: number, now: () => number) {
-  const windows = new LRUCache<string, Window>({ max: remembered })
+  const windows = new BoundedMap<Window>()
   const windowOf = (id: string): Window => {
     const window = windows.get(id)
     return window === undefined || window.endsAt <= now() ? { count: 0, endsAt: now() + windowMs } : window
@@ -114,8 +124,6 @@ const longestWaitMs = 300_000
 const rememberMs = 900_000
 /** How many times as many failures an address has with all keys together. */
 const keysFactor = 10
-/** Of failures, and of keys that fitted; the oldest are forgotten. About 40 MB when full. */
-const failuresKept = 100_000
 /** Longer keys count as the same when they begin the same. */
 const keyLength = 64
 
@@ -126,8 +134,8 @@ const keyLength = 64
  * addresses and keys.
  */
 export function createTries({ free, now, log }: TriesOptions) {
-  const failures = new LRUCache<string, Failures>({ max: failuresKept })
-  const fitted = new LRUCache<string, true>({ max: failuresKept })
+  const failures = new BoundedMap<Failures>()
+  const fitted = new BoundedMap<true>()
 
   const known = (id: string): Failures | null => {
     const found = failures.get(id)
@@ -156,20 +164,21 @@ export function createTries({ free, now, log }: TriesOptions) {
       if (free === 0) return check()
       const pair = `${address} ${key.slice(0, keyLength)}`
       mayTry(address, pair)
-      const [outcome] = await Promise.allSettled([check()])
-      // Others may have failed while this one was looked up: a right guess among many at once must not show.
-      mayTry(address, pair)
-      if (outcome.status === 'fulfilled') {
+      try {
+        const found = await check()
+        // Others may have failed while this one was looked up: a right guess among many at once must not show.
+        mayTry(address, pair)
         failures.delete(pair)
-        if (fitted.get(pair) === undefined) fitted.set(pair, true)
-        return outcome.value
+        if (!fitted.has(pair)) fitted.set(pair, true)
+        return found
+      } catch (error) {
+        mayTry(address, pair)
+        if (isAppError(error) && error.status === 401) {
+          const waits = [fail(pair, free), fail(address, keysFactor * free)].includes(true)
+          if (waits) log.warn({ address }, 'too many wrong keys or signatures: this address has to wait')
+        }
+        throw error
       }
-      const error: unknown = outcome.reason
-      if (isAppError(error) && error.status === 401) {
-        const waits = [fail(pair, free), fail(address, keysFactor * free)].includes(true)
-        if (waits) log.warn({ address }, 'too many wrong keys or signatures: this address has to wait')
-      }
-      throw error
     },
   }
 }

@@ -82,18 +82,42 @@ export function matchOf(pattern: Pattern, method: string, captures: readonly str
 
 /** 404 for an unknown path; OPTIONS is answered here. What else is wrong is refused once it is known who calls. */
 export function routing(routes: readonly Route[], baseUrl: (request: IncomingMessage) => string): Middleware {
-  // A router tries all of its patterns: one for each first segment, which no pattern has as a parameter.
-  const patterns = Map.groupBy(compileRoutes(routes), ({ path }) => firstSegment(path))
-  const serving = new Map([...patterns].map(([first, all]) => [first, routerOf(all, baseUrl)]))
-  return async (ctx, next) => {
+  // A router tries all of its patterns: there is one for each beginning that patterns have, with those that may match.
+  const patterns = compileRoutes(routes)
+  const beginnings = new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))
+  const mayMatch = (beginning: string) => patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
+  const serving = new Map([...beginnings].map((beginning) => [beginning, routerOf(mayMatch(beginning), baseUrl)]))
+  return (ctx, next) => {
     const { path } = ctx.state.exchange.target
-    const serve = serving.get(firstSegment(path)) ?? unknownPath
+    const beginning = beginningsOf(path).findLast((one) => serving.has(one)) ?? ''
     ctx.newRouterPath = path
-    await serve(ctx, next)
+    return (serving.get(beginning) ?? unknownPath)(ctx, next) as Promise<unknown>
   }
 }
 
-const firstSegment = (path: string): string => path.split('/', 2)[1] ?? ''
+/**
+ * The names of collections that a path begins with, shortest first: 'lite', 'lite/users', 'lite/users/email_accounts',
+ * with the ids between them left out. A pattern's names end before a parameter that may take several segments.
+ */
+function beginningsOf(path: string): string[] {
+  const segments = path.slice(1).split('/', 6)
+  const found: string[] = []
+  let beginning = ''
+  for (const at of [0, 1, 3, 5]) {
+    const segment = segments[at]
+    const before = at > 1 ? segments[at - 1] : undefined
+    if (segment === undefined || segment === '' || segment.startsWith('{') || isGreedy(before)) break
+    beginning = at === 0 ? segment : `${beginning}/${segment}`
+    found.push(beginning)
+  }
+  return found
+}
+
+const isGreedy = (segment = ''): boolean => segment === '{folder+}' || segment === '{message_id}'
+
+function isWithin(beginning: string, of = ''): boolean {
+  return beginning === of || beginning.startsWith(of === '' ? '' : `${of}/`)
+}
 
 const unknownPath: Middleware = ({ state }) => {
   const { path } = state.exchange.target

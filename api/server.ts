@@ -8,7 +8,7 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { AppError, type Config, endUntaken } from '../engine/index.ts'
+import { AppError, type Config } from '../engine/index.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { awaitContinue } from './middleware/body.ts'
 import { mayMeasure, measureWords, type MetricsConfig } from './system.ts'
@@ -23,8 +23,8 @@ const keepAliveMs = 75_000
 const maxHeaderBytes = 32 * 1024
 
 /**
- * `app.callback()` behind a server that gives up slow clients: headers within 20 s, the whole request within
- * MAILROOM_REQUEST_TIMEOUT; who takes nothing of the answer for so long is cut off. Not listening yet.
+ * `app.callback()` behind Node's own timeouts: headers within 20 s, the whole request within MAILROOM_REQUEST_TIMEOUT;
+ * a connection on which nothing moves for twice that time during a call is closed. Not listening yet.
  */
 export function createServer(
   app: { callback(): RequestListener },
@@ -32,15 +32,7 @@ export function createServer(
   connections: Connections = createConnections(config),
 ): Server {
   const requestTimeout = config.MAILROOM_REQUEST_TIMEOUT
-  const guarded = connections.guard(app.callback())
-  const listener: RequestListener = (request, response) => {
-    // All of it is on its way, whoever made it: from here on it is the client that is waited for.
-    response.once('prefinish', () => {
-      const { socket } = response
-      if (socket !== null && response.writableLength > 0) response.once('finish', endUntaken(socket, requestTimeout))
-    })
-    guarded(request, response)
-  }
+  const listener = connections.guard(app.callback())
   const server = createHttpServer(
     {
       headersTimeout: Math.min(headersMs, requestTimeout),
@@ -53,6 +45,7 @@ export function createServer(
     },
     listener,
   )
+  server.timeout = 2 * requestTimeout
   server.on('connection', (socket) => connections.admit(socket))
   // The body reader says "100 Continue" once the request is known to be acceptable.
   server.on('checkContinue', (request, response) => {

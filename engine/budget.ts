@@ -5,8 +5,7 @@
  *
  * There is a pool for each use, so that holders of shares never wait for each other in a circle, and so that the many
  * small ones never wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a
- * quarter at most, and one developer twice what is left for the others. While a share is waited for, those that prevent
- * it and that the other side moves too slowly are ended.
+ * quarter at most, and one developer twice what is left for the others.
  */
 import { AppError } from './errors.ts'
 
@@ -22,32 +21,15 @@ export interface Owner {
   readonly part: string
 }
 
-/** How a share is moved by somebody on the other side of a connection. */
-export interface Pace {
-  /** Bytes so far; null = it is not the other side that is waited for. */
-  moved(): number | null
-  /** Called once, while others wait: the holder of the share ends what it is for. */
-  end(): void
-}
-
 export interface TakeOptions {
   /** Gives up waiting: rejects with its reason. */
   readonly signal?: AbortSignal
-  readonly pace?: Pace
 }
 
 /** Gives a share back, or all of it but `keep` bytes. */
 export type Release = (keep?: number) => void
 
 export type Budget = ReturnType<typeof createBudget>
-
-interface Share {
-  readonly owner: Owner
-  held: number
-  readonly pace: Pace | null
-  /** What was moved at each of the last looks. */
-  seen: number[]
-}
 
 interface Waiting {
   readonly owner: Owner
@@ -59,21 +41,13 @@ interface Pool {
   readonly size: number
   free: number
   waiting: Waiting[]
-  readonly shares: Set<Share>
   /** By developer, and by part: bytes held. */
   readonly held: Map<string, number>
-  looking: NodeJS.Timeout | null
 }
 
 /** Of the whole. */
 const parts = { request: 1 / 8, literal: 1 / 4, small: 1 / 8, large: 1 / 2 } as const
 const patienceMs = 30_000
-const lookMs = 1000
-/** Looks over which a pace is taken. */
-const looks = 5
-/** Bytes a second: who is slower is ended while others wait. */
-export const leastPace = 32 * 1024
-
 export function createBudget(total: number, waitMs = patienceMs) {
   const poolOf = (part: keyof typeof parts): Pool => createPool(total * parts[part])
   const [request, literal, small, large] = [poolOf('request'), poolOf('literal'), poolOf('small'), poolOf('large')]
@@ -81,7 +55,7 @@ export function createBudget(total: number, waitMs = patienceMs) {
   const contents = (bytes: number): Pool => (bytes <= small.size / 32 ? small : large)
   return {
     /** null = there was no room within half a minute. Rejects with `shutting_down` after `close`. */
-    async take(use: Use, owner: Owner, asked: number, { signal, pace }: TakeOptions = {}): Promise<Release | null> {
+    async take(use: Use, owner: Owner, asked: number, { signal }: TakeOptions = {}): Promise<Release | null> {
       const pool = use === 'request' ? request : use === 'literal' ? literal : contents(asked)
       // A share larger than half of the pool is that half: no share is the whole pool.
       const bytes = Math.min(asked, pool.size / 2)
@@ -97,14 +71,14 @@ export function createBudget(total: number, waitMs = patienceMs) {
           return null
         }
       }
-      return hold(pool, { owner, held: bytes, pace: pace ?? null, seen: [] })
+      return releaseOf(pool, owner, bytes)
     },
     close: () => closed.abort(new AppError('shutting_down', 'the service is stopping')),
   }
 }
 
 function createPool(size: number): Pool {
-  return { size, free: size, waiting: [], shares: new Set(), held: new Map(), looking: null }
+  return { size, free: size, waiting: [], held: new Map() }
 }
 
 const keysOf = ({ developerId, part }: Owner): readonly [string, string] => [developerId, `${developerId} ${part}`]
@@ -160,7 +134,6 @@ async function waitIn(pool: Pool, owner: Owner, bytes: number, signal: AbortSign
   }
   signal.addEventListener('abort', leave, { once: true })
   pool.waiting.push(waiting)
-  pool.looking ??= setInterval(() => look(pool), lookMs).unref()
   try {
     return await promise
   } finally {
@@ -168,39 +141,13 @@ async function waitIn(pool: Pool, owner: Owner, bytes: number, signal: AbortSign
   }
 }
 
-function hold(pool: Pool, share: Share): Release {
-  pool.shares.add(share)
+function releaseOf(pool: Pool, owner: Owner, bytes: number): Release {
+  let held = bytes
   return (keep = 0) => {
-    const left = Math.min(share.held, keep)
-    const given = share.held - left
-    share.held = left
-    if (left === 0) pool.shares.delete(share)
+    const given = held - Math.min(held, keep)
+    held -= given
     if (given === 0) return
-    count(pool, share.owner, -given)
+    count(pool, owner, -given)
     nextOf(pool)
   }
-}
-
-/** Ends who is in the way of those who wait, and too slow. */
-function look(pool: Pool): void {
-  const inTheWay = new Set<string>()
-  for (const { owner, bytes } of pool.waiting) {
-    const [developer, part] = keysOf(owner)
-    const obstacle = obstacleOf(pool, owner, bytes)
-    inTheWay.add(obstacle === 'part' ? part : obstacle === 'developer' ? developer : '')
-  }
-  if (inTheWay.size === 0 && pool.looking !== null) {
-    clearInterval(pool.looking)
-    pool.looking = null
-  }
-  const isInTheWay = ({ owner }: Share): boolean => inTheWay.has('') || keysOf(owner).some((key) => inTheWay.has(key))
-  for (const share of [...pool.shares]) if (isSlow(share) && isInTheWay(share)) share.pace?.end()
-}
-
-function isSlow(share: Share): boolean {
-  const moved = share.pace?.moved() ?? null
-  if (moved === null) share.seen = []
-  else share.seen = [...share.seen.slice(-looks), moved]
-  const [first = 0] = share.seen
-  return moved !== null && share.seen.length > looks && moved - first < (leastPace * looks * lookMs) / 1000
 }

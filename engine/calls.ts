@@ -1,6 +1,6 @@
 /** The log of API calls, searched by path: the whole path, or a regular expression over it. */
 import { badParameter } from './errors.ts'
-import { createGiveWay } from './waits.ts'
+import { yieldToLoop } from './waits.ts'
 import type { CallLogQuery, Page, Store } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
 import { compilePatterns, costOf, type Pattern } from './webhooks/patterns.ts'
@@ -52,9 +52,8 @@ async function matching(
   signal: AbortSignal,
 ): Promise<CallLogRecord[]> {
   const found: CallLogRecord[] = []
-  const giveWay = createGiveWay()
   for (const row of rows) {
-    await giveWay()
+    await yieldToLoop()
     signal.throwIfAborted()
     if (costOf(patterns, [row.path]) > mostCost) throw badParameter(parameter, tooCostly)
     if (patterns.some((pattern) => pattern.matches(row.path))) found.push(row)

@@ -16,7 +16,7 @@ import { type Consents, createConsent } from './oauth/consent.ts'
 import { createOAuthServers } from './oauth/providers.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
-import { createLoopGuard, watchLoop } from './observe/loop.ts'
+import { createLoopReport, watchLoop } from './observe/loop.ts'
 import {
   type ConnectionCounts,
   countHosts,
@@ -33,7 +33,8 @@ import { openSealedStore } from './sealed-store.ts'
 import type { Sealer } from './secrets/seal.ts'
 import { createSettings, settableConfig, type Settings } from './settings.ts'
 import { createUndo, type Undo } from './undo.ts'
-import type { Backlog, Store } from './store/port.ts'
+import { keepRecords, type KeptStore } from './store/kept-records.ts'
+import type { Backlog } from './store/port.ts'
 import type { DeveloperRecord } from './store/records.ts'
 import { createWebhooks, type Webhooks } from './webhooks/index.ts'
 import { withinTime } from './waits.ts'
@@ -42,7 +43,7 @@ export interface Engine {
   readonly config: Config
   readonly log: Logger
   readonly metrics: Metrics
-  readonly store: Store
+  readonly store: KeptStore
   readonly sealer: Sealer
   readonly http: HttpClient
   readonly budget: Budget
@@ -128,7 +129,8 @@ export async function createEngine({
       ? { directory: config.MAILROOM_DATA_DIR, lastBackupAt: () => backups.lastAt() }
       : {}),
   })
-  const { store, writable } = createReadiness(opened, log, metrics)
+  const { store: noticed, writable } = createReadiness(opened, log, metrics)
+  const store = keepRecords(noticed)
   const backups = createBackups({ log, store, config })
   const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
@@ -200,7 +202,7 @@ function lifecycle(
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]
   return {
     async start() {
-      if (ownsProcess) ends.push(watchLoop(config.MAILROOM_DATA_DIR, createLoopGuard({ log, metrics, accounts })))
+      if (ownsProcess) ends.push(watchLoop(createLoopReport({ log, metrics })))
       ends.push(history.start())
       for (const begin of [settings.load, webhooks.startAll, accounts.startAll]) {
         await begin()

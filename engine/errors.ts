@@ -42,7 +42,6 @@ export const errorCodes = {
   network: { status: 503, fault: 'remote', retryable: true },
   tls: { status: 503, fault: 'remote', retryable: true },
   protocol: { status: 503, fault: 'remote', retryable: true },
-  set_aside: { status: 503, fault: 'remote', retryable: false },
   account_disabled: { status: 503, fault: 'remote', retryable: true },
   account_unavailable: { status: 503, fault: 'remote', retryable: true },
   server_refused: { status: 503, fault: 'remote', retryable: false },
@@ -80,7 +79,11 @@ export class AppError extends Error {
   readonly retryAfterMs: number | null
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    // What is no fault of ours is no bug: nobody looks at its stack, which costs as much as the rest of the answer.
+    const { stackTraceLimit } = Error
+    if (errorCodes[code].fault !== 'us') Error.stackTraceLimit = 0
     super(message, { cause: options.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.code = code
     this.details = options.details ?? {}
     this.retryAfterMs = options.retryAfterMs ?? null

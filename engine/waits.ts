@@ -3,7 +3,7 @@
  * event loop for long.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { workAsNobody, workGoesOn } from './observe/loop.ts'
+import { workAsNobody } from './observe/loop.ts'
 
 /** Sleeps unless aborted; never rejects. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -58,118 +58,41 @@ export function createExclusiveByKey() {
   }
 }
 
-/*
- * Work in batches gives way: in each turn of the event loop there are 10 ms for all batches together, then others have
- * theirs. Batches that wait take turns; those that work little go first, and one that does next to nothing need not
- * wait: a flood of mail does not delay a single one.
- */
-
-/** What all batches may take of a turn of the event loop. */
+/** What all long work together takes of one turn of the event loop. */
 const stretchMs = 10
-/** One that has worked for less than this within a second goes on at once, a few in a turn … */
-const freeMs = 2
-const freeInTurn = 3
-/** … one that has worked for longer than this waits behind those that have not … */
-const lightMs = 20
-const withinMs = 1000
-/** … except each fourth time. */
-const heavyTime = 4
 
-interface Batch {
-  /** What it worked since then. */
-  ms: number
-  since: number
-  /** When it went on last, and in which turn. */
-  at: number
-  turn: number
-}
+/** Of this process, as there is one event loop: the work that goes on in one of the next turns, in order. */
+const waiting: (() => void)[] = []
+/** When the stretch of this turn is over; null = no work has asked in this turn. */
+let stretchEndsAt: number | null = null
 
-interface Waiting {
-  readonly batch: Batch
-  readonly begin: () => void
-}
-
-/** Of this process, as there is one event loop. */
-const queues: { readonly light: Waiting[]; readonly heavy: Waiting[] } = { light: [], heavy: [] }
-let turn = 0
-/** How many of those that waited went on so far. */
-let taken = 0
-/** Batches that went on in this turn although its time was over. */
-let passed = 0
-/** When the first batch of this turn went on; null = none has. */
-let began: number | null = null
-/** Which one works now; null = none before the next I/O or timer. */
-let current: Batch | null = null
-
-function isOver(): boolean {
-  return began !== null && performance.now() - began >= stretchMs
-}
-
-function someWait(): boolean {
-  return queues.light.length + queues.heavy.length > 0
-}
-
-function nextTurn(): void {
-  turn += 1
-  passed = 0
-  began = null
-  if (someWait()) void work(null)
-}
-
-/** Of one turn: the one that began it, then those that wait, one after the other. */
-async function work(first: Batch | null): Promise<void> {
-  if (began === null) {
-    began = performance.now()
-    workAsNobody(() => setImmediate(nextTurn))
-  }
-  current = first
-  if (first !== null) await settled()
-  while (someWait() && !isOver()) {
-    const next = take()
-    current = next?.batch ?? null
-    next?.begin()
+async function nextStretch(): Promise<void> {
+  stretchEndsAt = null
+  if (waiting.length === 0) return
+  const endsAt = beginStretch()
+  do {
+    waiting.shift()?.()
     await settled()
-  }
-  current = null
+  } while (waiting.length > 0 && performance.now() < endsAt)
 }
 
-function take(): Waiting | undefined {
-  taken += 1
-  const { light, heavy } = queues
-  return taken % heavyTime === 0 ? (heavy.shift() ?? light.shift()) : (light.shift() ?? heavy.shift())
-}
-
-function wait(batch: Batch): Promise<void> {
-  return new Promise((begin) => queues[batch.ms > lightMs ? 'heavy' : 'light'].push({ batch, begin }))
-}
-
-function mayPass(batch: Batch): boolean {
-  if (batch.ms > freeMs || passed >= freeInTurn) return false
-  passed += 1
-  return true
+function beginStretch(): number {
+  stretchEndsAt = performance.now() + stretchMs
+  workAsNobody(() => setImmediate(() => void nextStretch()))
+  return stretchEndsAt
 }
 
 /**
- * To be called between two pieces of work: goes on at once while this turn has time left and no other waits, else
- * waits.
+ * Yields to the event loop, between two pieces of long work: resolves at once while this turn has time left and no
+ * other work waits, else in a later turn, after the work that waits already. So timers, sockets and short work have
+ * their turn every 10 ms, however much long work there is.
  */
-export function createGiveWay(): () => Promise<void> {
-  const batch: Batch = { ms: 0, since: 0, at: 0, turn: -1 }
-  return async () => {
-    const now = performance.now()
-    if (now - batch.since > withinMs) Object.assign(batch, { ms: 0, since: now })
-    if (batch.turn === turn) batch.ms += now - batch.at
-    if (current === null && !someWait() && !isOver()) void work(batch)
-    else if ((current !== batch || isOver()) && !mayPass(batch)) await wait(batch)
-    Object.assign(batch, { at: performance.now(), turn })
-    workGoesOn()
-  }
+export async function yieldToLoop(): Promise<void> {
+  if (waiting.length === 0 && performance.now() < (stretchEndsAt ?? beginStretch())) return
+  await new Promise<void>((resolve) => waiting.push(resolve))
 }
 
-/**
- * Once all promises that can go on have gone on: what one works before it waits for something belongs to this turn. By
- * a promise and not by queueMicrotask, which is a callback: the loop would be the work of who waits here.
- */
-export function settled(): Promise<void> {
+/** Once all promises that can go on have gone on. */
+function settled(): Promise<void> {
   return new Promise((resolve) => void Promise.resolve().then(() => process.nextTick(resolve)))
 }

@@ -8,7 +8,7 @@
  *   online.logins       whether the command connection may log in. A login of its own that fails counts like any other,
  *                       and leaves alone the session that is open, until a rejection makes the account DISABLED.
  *   waiting.throttled   the server's own time: WAKE does not end it, a further throttling only extends it.
- *   disabled            tried again when the probe is due; set aside at the start, there is none.
+ *   disabled            tried again when the probe is due.
  * status: follows the context. An account stays DISABLED while it is tried anew, and while it waits after a try that
  *   said nothing about its login (network …).
  * records: whatever has to survive a restart is given to `report` until it succeeds. It never holds up life.
@@ -241,7 +241,7 @@ export const accountMachine = accountChart.createMachine({
     running: {
       type: 'parallel',
       on: {
-        STOP: [{ guard: 'hasLastWords', target: 'closing', actions: 'ends' }, { target: 'stopped' }],
+        STOP: [{ guard: 'dirty', target: 'closing' }, { target: 'stopped' }],
         'sync.completed': { actions: { type: 'initialSyncDone', params: at } },
       },
       states: {

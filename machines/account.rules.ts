@@ -3,8 +3,6 @@
  * settings; by class:
  * - network, tls, protocol, connection_limit, auth_unavailable: exponential back-off with full jitter;
  * - auth_rejected, consent_lost, permission ("strikes"): the slow schedule, and DISABLED at the set number in a row;
- * - set_aside (the mailbox held up everybody else; it decides): DISABLED at once, with a probe unless it is so from the
- *   start;
  * - throttled: the server's own hint, and nothing before it.
  * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears
  * them.
@@ -50,8 +48,6 @@ export interface AccountInput {
   readonly statusMessage: string | null
   readonly paused: boolean
   readonly resume: AccountResume
-  /** Set aside at the start, until a call asks for it; absent = started. */
-  readonly aside?: Failure | undefined
 }
 
 export interface AccountContext extends Recorded {
@@ -74,22 +70,16 @@ type KnownResume = AccountResume & Required<Pick<AccountResume, 'condition'>>
 type Known = KnownResume['condition']
 type Part = Partial<AccountContext>
 
-const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>([
-  'auth_rejected',
-  'consent_lost',
-  'permission',
-  'set_aside',
-])
+const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>(['auth_rejected', 'consent_lost', 'permission'])
 
 export function isStrike(failureClass: FailureClass): boolean {
   return strikeClasses.has(failureClass)
 }
 
 export function startContext(input: AccountInput): AccountContext {
-  const isAside = input.resume.lastError?.class === 'set_aside'
   const resume = { ...input.resume, condition: startCondition(input) }
-  const probeAt = input.status === 'DISABLED' && !isAside ? input.now + input.settings.disabledProbeMs : null
-  const context = {
+  const probeAt = input.status === 'DISABLED' ? input.now + input.settings.disabledProbeMs : null
+  return {
     accountId: input.accountId,
     settings: input.settings,
     startPaused: input.paused,
@@ -103,9 +93,6 @@ export function startContext(input: AccountInput): AccountContext {
     ...nothingRecorded,
     revision: resume.condition === input.resume.condition ? 0 : 1,
   }
-  if (input.aside === undefined) return context
-  const aside = { ...context, ...afterFailure(context, input.aside) }
-  return { ...aside, resume: { ...aside.resume, retryAt: null } }
 }
 
 /** As it is recorded. Else as far as it is known: of an earlier version's record, or when a pause was cut short. */
@@ -327,11 +314,6 @@ export function failureOf(context: AccountContext, error: unknown): Failure {
     retryAfterMs: null,
     jitter,
   }
-}
-
-/** The process did not die of this account's work. */
-export function afterEnd({ resume }: AccountContext): Part {
-  return { resume: { ...resume, deaths: 0 } }
 }
 
 export function reportOf({ accountId, status, message, resume }: AccountContext): AccountReport {

@@ -60,7 +60,6 @@ export const accountChart = setup({
     unpauses: assign(({ context }, { now }: Moment) => rules.afterUnpause(context, now)),
     resumed: assign(({ context }, { now, jitter }: Moment) => rules.afterResume(context, now, jitter)),
     waited: assign(({ context }) => rules.afterWait(context)),
-    ends: assign(({ context }) => rules.afterEnd(context)),
     startDeadline: assign(({ context }) => ({ since: context.heardAt })),
     writeBegins: assign(({ context }) => ({ writing: context.revision })),
     writeDone: assign(({ context }) => ({ recorded: context.writing, reportFailures: 0 })),
@@ -83,7 +82,6 @@ export const accountChart = setup({
     isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && rules.isStrike(failure.class),
     isThrottling: (_, { failure }: { failure: Failure }) => failure.class === 'throttled',
     staysOnline: ({ context, event }) => event.type === 'WAKE' && event.reconnect !== true && context.refusals === 0,
-    hasLastWords: ({ context }) => context.revision !== context.recorded || (context.resume.deaths ?? 0) > 0,
     dirty: ({ context }) => context.revision !== context.recorded,
   },
   delays: {

@@ -16,7 +16,6 @@ export const failureClasses = [
   'network',
   'tls',
   'protocol',
-  'set_aside',
 ] as const
 
 export type FailureClass = (typeof failureClasses)[number]
@@ -72,8 +71,6 @@ export interface AccountResume {
   readonly initialSyncAt: number | null
   /** `before`: what a pause has interrupted, unless it was up. Absent = not known yet. */
   readonly condition?: Condition & { readonly before?: Condition }
-  /** How often the process ended at this account's work, since an orderly end; absent = 0. */
-  readonly deaths?: number
 }
 
 export type AccountStatus = 'OK' | 'DISABLED'

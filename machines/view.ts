@@ -51,7 +51,7 @@ const webhookStates = [
 ] as const satisfies readonly WebhookTag[]
 
 /**
- * null when nothing is timed: watching with nothing in the way, paused, stopped, set aside, or at our own login
+ * null when nothing is timed: watching with nothing in the way, paused, stopped, or at our own login
  * limiter.
  */
 export function nextOf(snapshot: AccountSnapshot): NextStep | null {

@@ -149,7 +149,6 @@ const remedies: Readonly<Record<string, string>> = {
   network: 'The mail server can be reached again.',
   tls: 'The mail server shows a valid certificate, or the settings of the account name another host or port.',
   protocol: 'The mail server answers as IMAP asks for.',
-  set_aside: 'Someone edits the account, or asks for a status check.',
 }
 
 const states: Readonly<Record<string, string>> = {

@@ -14,7 +14,7 @@ import {
   toAppError,
 } from '../../engine/index.ts'
 import { cookieNamed, isOwn, redirect } from '../console/frame.ts'
-import { asksForJson, type Middleware } from '../call.ts'
+import { asksForJson, type FrameContext, type Middleware } from '../call.ts'
 import { type Html, html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createCounter } from '../limits.ts'
@@ -74,7 +74,8 @@ function secretText(): string {
 export function createSessions() {
   const byToken = new Map<string, Set<Session>>()
   const byId = new LRUCache<string, Session>({
-    max: mostSessions,
+    maxSize: mostSessions,
+    sizeCalculation: () => 1,
     ttl: lastsMs,
     // What was typed goes when its time is over, also where nobody asks for it again.
     ttlAutopurge: true,
@@ -188,18 +189,19 @@ export function pageRoute(wizard: Wizard, page: Page): Route {
 
 /** A browser is shown a page also where no page has its address. */
 export function lostPages(wizard: Wizard): Middleware {
-  return async (ctx, next) => {
-    try {
-      await next()
-    } catch (thrown) {
-      const { target, match } = ctx.state.exchange
-      const isLost = match === null && ['not_found', 'bad_request'].includes(toAppError(thrown).code)
-      if (!isLost || !target.path.startsWith('/connect/') || asksForJson(ctx)) throw thrown
-      const page = endPageOf(wizard, preferredLanguage(ctx.get('accept-language')), 'unknown')
-      ctx.status = statusOf.unknown
-      ctx.set(page.headers)
-      ctx.body = page.body
-    }
+  return (ctx, next) => (ctx.state.exchange.target.path.startsWith('/connect/') ? shownLost(wizard, ctx, next) : next())
+}
+
+async function shownLost(wizard: Wizard, ctx: FrameContext, next: () => Promise<unknown>): Promise<void> {
+  try {
+    await next()
+  } catch (thrown) {
+    const isLost = ctx.state.exchange.match === null && ['not_found', 'bad_request'].includes(toAppError(thrown).code)
+    if (!isLost || asksForJson(ctx)) throw thrown
+    const page = endPageOf(wizard, preferredLanguage(ctx.get('accept-language')), 'unknown')
+    ctx.status = statusOf.unknown
+    ctx.set(page.headers)
+    ctx.body = page.body
   }
 }
 

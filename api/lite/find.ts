@@ -144,19 +144,26 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   return findRead(call, account.id, ['message', id], find)
 }
 
-/** What `find` answers, asked once more when all is read: it may have been read in between. */
+/** What `find` answers; where it finds nothing, a 503 when the account had not been read whole before it looked. */
 export async function findRead<T>(
   call: Call,
   accountId: string,
   named: readonly [kind: string, id: string],
   find: () => Promise<T | null>,
 ): Promise<T> {
+  const folders = await call.engine.store.folders.list(accountId)
   const found = await find()
   if (found !== null) return found
-  await mustBeRead(call, accountId, null)
-  const now = await find()
-  if (now === null) throw notFound(...named)
-  return now
+  try {
+    await mustBeRead(call, accountId, null, folders)
+  } catch (error) {
+    // It may have been read to the end meanwhile.
+    if (!isAppError(error, 'account_unavailable')) throw error
+    await mustBeRead(call, accountId, null)
+    const now = await find()
+    if (now !== null) return now
+  }
+  throw notFound(...named)
 }
 
 /** Both ways to a message: wherever it lies, and in one folder. */

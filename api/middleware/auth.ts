@@ -2,7 +2,6 @@
 import type { Hash } from 'node:crypto'
 import { AppError, type Authenticated, checkScope, type Engine, sameText } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
-import { knowCaller } from '../connections.ts'
 import { isSigned, type OAuthVerifier, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../limits.ts'
 import { earlyBytes, hashBody, isForm, tooLarge } from './body.ts'
@@ -30,10 +29,7 @@ export function authentication(deps: Deps): Middleware {
       // is known.
       throw exchange.refusal?.status === 413 ? error : (exchange.refusal ?? error)
     }
-    if (exchange.developer !== null) {
-      knowCaller(ctx.req, exchange.developer.id)
-      exchange.caller = exchange.developer.id
-    }
+    if (exchange.developer !== null) exchange.caller = exchange.developer.id
     await next()
   }
 }
@@ -47,7 +43,6 @@ async function admitOperator(ctx: FrameContext, tries: Tries): Promise<void> {
   const found = await tries.run(address, token.slice(0, 32), async () => {
     return (await engine.operators.authenticate(token)) ?? refuse('the token is unknown or revoked')
   })
-  knowCaller(ctx.req, found.id)
   ctx.state.exchange.caller = found.id
   checkScope(found, match?.route.scope ?? 'read')
 }

@@ -4,15 +4,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import busboy from 'busboy'
-import { AppError, isAppError, type Pace, spool, type Spooled, toAppError, withCrlf } from '../../engine/index.ts'
+import { AppError, isAppError, spool, type Spooled, toAppError, withCrlf, yieldToLoop } from '../../engine/index.ts'
 import { type Exchange, type FrameContext, type Middleware, takeShare } from '../call.ts'
-import { takeTurn } from '../connections.ts'
 import { mostParameters, type Pair, parsePairs } from '../wire.ts'
 
-/*
- * The body of one request as it comes in. Its beginning, at most 64 KiB, is read before it is known who calls; the rest
- * waits in the network until then.
- */
+/* The body of one request: at most 64 KiB of it is read before it is known who calls; the rest waits in the network. */
 
 /** Requests that wait for `100 Continue` (server.ts). */
 const waiting = new WeakSet<IncomingMessage>()
@@ -89,11 +85,6 @@ export class Body {
     this.whole = true
   }
 
-  /** A client that sends too slowly, while others wait for room, is ended. */
-  pace(): Pace {
-    return { moved: () => (this.whole ? null : this.received), end: () => void this.#response.destroy() }
-  }
-
   /** Reads the rest and throws it away, up to a limit of time and bytes. */
   async drain(): Promise<void> {
     if (!this.whole && !waiting.has(this.#request) && (this.declared ?? 0) <= drainBytes) await drain(this.#request)
@@ -148,15 +139,23 @@ function uploadedPart({ req, state }: FrameContext): string | undefined {
 }
 
 /** Before it is known who calls. */
-export const bodyBeginning: Middleware = async (ctx, next) => {
+export const bodyBeginning: Middleware = (ctx, next) => {
   const { exchange } = ctx.state
-  const { MAILROOM_BODY_LIMIT: limit, MAILROOM_MESSAGE_LIMIT: messageLimit } = exchange.engine.config
-  await noting(exchange, async () => {
+  try {
     exchange.query = parsePairs(exchange.target.query, 'query')
     exchange.values = record(exchange.query)
-    const most = uploadedPart(ctx) === undefined ? limit : messageLimit + limit
-    exchange.body = bodyOf(ctx.req, ctx.res, most)
-    await exchange.body?.read(earlyBytes)
+  } catch (error) {
+    exchange.refusal ??= toAppError(error)
+  }
+  const { MAILROOM_BODY_LIMIT: limit, MAILROOM_MESSAGE_LIMIT: message } = exchange.engine.config
+  exchange.body = bodyOf(ctx.req, ctx.res, uploadedPart(ctx) === undefined ? limit : message + limit)
+  return exchange.body === null ? next() : readBeginning(ctx, exchange.body, next)
+}
+
+async function readBeginning(ctx: FrameContext, body: Body, next: () => Promise<unknown>): Promise<void> {
+  const { exchange } = ctx.state
+  await noting(exchange, async () => {
+    await body.read(earlyBytes)
     // A signature may cover a form.
     if (isForm(ctx.req)) await parseWhole(ctx)
   })
@@ -170,7 +169,9 @@ export const bodyBeginning: Middleware = async (ctx, next) => {
 }
 
 /** Once it is known who calls. */
-export const bodyRest: Middleware = async (ctx, next) => {
+export const bodyRest: Middleware = (ctx, next) => (ctx.state.exchange.body === null ? next() : readToEnd(ctx, next))
+
+async function readToEnd(ctx: FrameContext, next: () => Promise<unknown>): Promise<void> {
   const { exchange } = ctx.state
   await noting(exchange, async () => {
     const { body } = exchange
@@ -211,7 +212,7 @@ async function readRest(ctx: FrameContext): Promise<Buffer> {
   if (body.whole) return body.bytes()
   if (developer === null) throw tooLarge(earlyBytes)
   const limit = engine.config.MAILROOM_BODY_LIMIT
-  await takeShare(ctx, 'request', heldTimes * (body.declared ?? limit), { pace: body.pace() })
+  await takeShare(ctx, 'request', heldTimes * (body.declared ?? limit))
   await body.read(limit)
   return body.bytes()
 }
@@ -229,7 +230,8 @@ function record(pairs: Entries): Record<string, unknown> {
 async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<void> {
   const { body } = exchange
   if (body?.whole !== true || body.received === 0) return
-  await takeTurn(req)
+  // Parsing takes long, and many bodies may come at the same moment.
+  await yieldToLoop()
   const entries = await parseBody(req, body.bytes(), exchange)
   exchange.values = record([...exchange.query, ...entries])
 }
@@ -357,7 +359,7 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
   const limit = config.MAILROOM_BODY_LIMIT
   // How much comes besides the file is known when all has come.
   const most = heldBytes + Math.min(body.declared ?? limit, limit)
-  const release = await takeShare(ctx, 'request', most, { pace: body.pace() })
+  const release = await takeShare(ctx, 'request', most)
   const failed = new AbortController()
   // What is as long as `size` counts as cut.
   const parser = openMultipart(ctx.req, limit + 1, (error) => failed.abort(error))

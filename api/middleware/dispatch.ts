@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
-import { AppError, badParameter, endUntaken, toAppError, withinTime, workAs } from '../../engine/index.ts'
+import { AppError, badParameter, toAppError, withinTime, workAs } from '../../engine/index.ts'
 import {
   type Call,
   createCall,
@@ -25,17 +25,12 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
     const { engine } = exchange
     const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
     const { call, abort } = createCall(ctx, limits)
-    const shutOut = (): void => abort(new AppError('unauthorized', 'Authorization: revoked meanwhile'))
-    const leave = exchange.caller === null ? null : engine.revocations.onEnd(exchange.caller, shutOut)
     try {
       if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
       const { match, values, refusal } = exchange
       if (refusal !== null) throw refusal
       if (match === null) throw new AppError('internal', 'dispatched without a route')
       const input = readInput(match, values)
-      ctx.res.once('close', () => {
-        if (!ctx.res.writableFinished) abort(new AppError('bad_request', 'the client went away'))
-      })
       const { requestId } = exchange
       await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
         const answer = await withinDeadline(match.route.handler(input, call), abort, deadlineMs)
@@ -44,8 +39,6 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
     } catch (error) {
       await nameConcerned(exchange, call, error)
       throw error
-    } finally {
-      leave?.()
     }
   }
 }
@@ -133,6 +126,8 @@ function lowered(message: string): string {
 
 /** Longer texts go out in pieces, as the client takes them, and draw from the budget. */
 const pieceBytes = 65_536
+/** Longer than the time between two heartbeats: a client that takes none of them is given up. */
+const eventsStallMs = 25_000
 
 /** `check`: parse every JSON answer against its route's schema. */
 async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, check: boolean): Promise<void> {
@@ -197,49 +192,22 @@ function mismatch(words: string): AppError {
 async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): Promise<void> {
   const { res } = ctx
   const stallMs = stallMsOf(ctx)
-  const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
   // Events come when they come: their client gets the headers at once, and silence says nothing.
+  const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
   if (!isEvents) await firstByte(body, ctx, stallMs)
   if (res.destroyed) return void body.destroy()
   ctx.set(headers)
   ctx.respond = false
+  // A source that has nothing to say would not hear that the client went away.
+  res.once('close', () => body.destroy())
+  res.setTimeout(isEvents ? Math.max(stallMs, eventsStallMs) : stallMs, () => res.destroy())
+  if (isEvents) res.flushHeaders()
   try {
-    if (res.socket !== null) res.once('finish', endUntaken(res.socket, stallMs))
-    if (isEvents) {
-      res.flushHeaders()
-      await pipeline(body, res)
-    } else {
-      res.setTimeout(stallMs, () => res.destroy())
-      await sendCounted(ctx, body)
-    }
+    await pipeline(body, res)
   } catch (error) {
     res.destroy()
     // The client went away: nothing is wrong.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
-  } finally {
-    if (!isEvents) res.setTimeout(0)
-  }
-}
-
-async function sendCounted(ctx: FrameContext, body: Readable): Promise<void> {
-  const { res } = ctx
-  // A source that has nothing to say would not hear that the client went away.
-  res.once('close', () => body.destroy())
-  await pipeline(body, (chunks: AsyncIterable<Buffer>) => counted(chunks, ctx), res)
-}
-
-/** In pieces, so that it is seen how many the client has taken. */
-async function* counted(chunks: AsyncIterable<Buffer>, ctx: FrameContext): AsyncGenerator<Buffer, void, undefined> {
-  const { exchange } = ctx.state
-  let taken = 0
-  for await (const chunk of chunks) {
-    for (let at = 0; at < chunk.length; at += pieceBytes) {
-      const piece = chunk.subarray(at, at + pieceBytes)
-      exchange.taken = taken
-      yield piece
-      exchange.taken = null
-      taken += piece.length
-    }
   }
 }
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
-import { callerAddress } from '../connections.ts'
+import { clientAddressReader } from '../addresses.ts'
 import { eventStreamHeaders } from '../route.ts'
 
 interface Deps {
@@ -14,11 +14,12 @@ interface Deps {
 
 export function requestLog(deps: Deps): Middleware {
   const prefix = randomBytes(6).toString('hex')
+  const addressOf = clientAddressReader(deps.engine.config)
   let count = 0
   return async (ctx, next) => {
     count += 1
     const id = `${prefix}-${count.toString(36)}`
-    const exchange = new Exchange(deps.engine, id, callerAddress(ctx.req), ctx.req.url ?? '/')
+    const exchange = new Exchange(deps.engine, id, addressOf(ctx.req), ctx.req.url ?? '/')
     ctx.state.exchange = exchange
     ctx.set('X-Request-Id', exchange.requestId)
     // Most answers hold what strangers wrote: a browser must not guess another type.

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import {
   type AccountRecord,
   type ConnectTokenRecord,
-  createGiveWay,
+  yieldToLoop,
   defaultSourceOptions,
   notFound,
   type UserRecord,
@@ -95,10 +95,9 @@ async function withCounts(
   accounts: readonly AccountRecord[],
 ): Promise<z.input<typeof accountView>> {
   const { messages } = call.engine.store
-  const giveWay = createGiveWay()
   const counts = { nb_messages: 0, nb_files: 0 }
   for (const { id } of accounts) {
-    await giveWay()
+    await yieldToLoop()
     const totals = await messages.totals(id)
     counts.nb_messages += totals.messages
     counts.nb_files += totals.attachments

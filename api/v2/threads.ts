@@ -4,7 +4,7 @@ import {
   type AccountRecord,
   type Conversation,
   conversationOf,
-  createGiveWay,
+  yieldToLoop,
   describeMail,
   folderNamer,
   hostedThread,
@@ -79,7 +79,6 @@ export async function listThreads(call: Call, id: string, wanted: z.output<typeo
   const { account } = await findAccount(call, id, wanted.source ?? '0')
   const { query, mustBeWhole } = await listingOf(call, account, wanted.folder, wanted, v2Form)
   const { store } = call.engine
-  const giveWay = createGiveWay()
   const seen = new Set<string>()
   const found: Conversation[] = []
   let last: MessageRecord | undefined
@@ -88,7 +87,7 @@ export async function listThreads(call: Call, id: string, wanted: z.output<typeo
     const messages = await store.messages.list(account.id, query, { limit: step, offset: from })
     for (const message of messages) {
       call.signal.throwIfAborted()
-      await giveWay()
+      await yieldToLoop()
       if (seen.has(message.threadId) || found.length === enough) continue
       const whole = await conversationOf(store, message)
       for (const name of whole.threadIds) seen.add(name)

@@ -17,7 +17,7 @@ import {
   type MailboxInput,
 } from '../../machines/events.ts'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
-import type { Loans } from '../turns.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { OutboxRecord, AccountRecord } from '../store/records.ts'
 import { backfillFirst, createBackground } from './background.ts'
 import { createFolderPoll } from './folders.ts'
@@ -198,7 +198,7 @@ async function stillPending(
 export interface RuntimeDeps extends LoginDeps {
   readonly commandLogins: CommandLogins
   /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
-  readonly backfilling: Loans
+  readonly backfilling: FairQueue
   readonly pushes: PushRecords
 }
 

@@ -8,7 +8,7 @@
  * priority, so that API calls and live mail go first.
  */
 import { toAppError } from '../errors.ts'
-import type { Loan, Loans } from '../turns.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { Link } from './link.ts'
 import { createParking, isLeftAlone, isSetAside } from './gone.ts'
 import type { Session } from './session-types.ts'
@@ -41,7 +41,7 @@ interface BackgroundDeps {
   readonly state: AccountState
   readonly link: Link
   /** Bounds how many accounts back-fill at once; a place is lent for one batch. */
-  readonly backfilling: Loans
+  readonly backfilling: FairQueue
   /** Every folder has been read to its end; called once per actor, and again when it rejects. */
   readonly onComplete: () => Promise<void>
 }
@@ -156,18 +156,18 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
   let turnEndsAt = 0
 
   /** One batch, with a place. The time that a login takes is not the batch's. */
-  const inTurn = <T>(path: string, task: Task<T>, signal: AbortSignal): Promise<T> => {
+  const inTurn = async <T>(path: string, task: Task<T>, signal: AbortSignal): Promise<T> => {
     const { id, developerId } = state.account
+    if (!link.open) await link.run('backfill', () => Promise.resolve())
     const urgent = sync.now() < turnEndsAt
-    const batch = async (loan: Loan): Promise<T> => {
+    const batch = async (late: AbortSignal): Promise<T> => {
       if (!urgent) turnEndsAt = sync.now() + turnMs
-      if (!link.open) await loan.untimed(() => link.run('backfill', () => Promise.resolve()))
       return link.run('backfill', async (session) => {
         await session.select(path)
-        return endable(session, loan, task)
+        return endable(session, late, task)
       })
     }
-    return backfilling.run({ developerId, key: id, urgent }, batch, { signal })
+    return backfilling.run({ developerId, key: id, urgent }, batch, signal)
   }
 
   return async (folderId: string, signal: AbortSignal): Promise<void> => {
@@ -188,13 +188,13 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
   }
 }
 
-/** The session ends with the loan: a command that is under way ends no other way. */
-async function endable<T>(session: Session, { signal, progress }: Loan, task: Task<T>): Promise<T> {
+/** The session ends at the deadline: a command that is under way ends no other way. */
+async function endable<T>(session: Session, signal: AbortSignal, task: Task<T>): Promise<T> {
   signal.throwIfAborted()
   const end = (): void => void session.close()
   signal.addEventListener('abort', end, { once: true })
   try {
-    return await task(session, progress)
+    return await task(session)
   } catch (error) {
     throw signal.aborted ? (signal.reason as Error) : error
   } finally {
@@ -202,8 +202,8 @@ async function endable<T>(session: Session, { signal, progress }: Loan, task: Ta
   }
 }
 
-/** Work on a session that has the folder selected. `heard`: a message has come. */
-type Task<T> = (session: Session, heard: () => void) => Promise<T>
+/** Work on a session that has the folder selected. */
+type Task<T> = (session: Session) => Promise<T>
 
 interface BackfillJob {
   readonly deps: SyncDeps
@@ -230,8 +230,8 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(folder)))
   for (const page of batchesOf(deps, uids)) {
     if (isOver()) return
-    await job.onFolder(path, async (session, heard) => {
-      if (!isOver()) await backfillPage({ ...folder, deps, session, heard }, page, path === 'INBOX')
+    await job.onFolder(path, async (session) => {
+      if (!isOver()) await backfillPage({ ...folder, deps, session }, page, path === 'INBOX')
     })
     await job.pause(signal)
   }
@@ -255,17 +255,13 @@ export async function backfillFirst(context: FolderContext): Promise<void> {
 /**
  * `isWatched`: the watching connection is past what changed before. Some servers show it here only when asked for news.
  */
-export async function backfillPage(
-  context: FolderContext & { readonly heard?: () => void },
-  page: readonly number[],
-  isWatched = false,
-): Promise<void> {
+export async function backfillPage(context: FolderContext, page: readonly number[], isWatched = false): Promise<void> {
   if (page.length === 0) return
   const { session } = context
   const reading = { folderId: context.folderId, uids: new Set(page), isStale: false, isCompared: false }
   context.state.reading = reading
   if (isWatched) await session.noop()
-  const { messages, poison } = await readUids(session, page, context.heard)
+  const { messages, poison } = await readUids(session, page)
   const lowest = Math.min(...page)
   await storeRead(context, {
     messages,

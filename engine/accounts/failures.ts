@@ -16,10 +16,7 @@ interface ServerSaid {
   readonly phase: Phase
 }
 
-type Verdict = Extract<
-  ErrorCode,
-  Exclude<FailureClass, 'set_aside'> | 'timeout' | 'server_refused' | 'not_found' | 'conflict'
->
+type Verdict = Extract<ErrorCode, FailureClass | 'timeout' | 'server_refused' | 'not_found' | 'conflict'>
 
 /** Codes that leave no doubt, whatever the text says. */
 const decisiveCodes: Readonly<Record<string, Verdict>> = {

@@ -1,12 +1,12 @@
 /** Email accounts: the pool of their actors, and the commands that the API sends to them. */
 import { notFound } from '../errors.ts'
-import { createLoans } from '../turns.ts'
+import { createFairQueue } from '../fair-queue.ts'
 import { checkNow, liveAccount, settled } from './live.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
 import { createHostLogins, createProbe } from './login.ts'
 import { createLoginLimiter } from './login-limiter.ts'
-import { type AccountNews, createPool, type PoolDeps, aside, startAll } from './pool.ts'
+import { type AccountNews, createPool, type PoolDeps, startAll } from './pool.ts'
 import { createPushRecords } from './watch.ts'
 import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
@@ -18,10 +18,6 @@ interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps,
 
 /** Enough to share a commit and to keep a remote store busy; each batch is in memory with its callbacks. */
 const batchesAtOnce = 8
-/** What takes longer gives its place to another: enough for a server at the other end of the world. */
-const lendMs = 5000
-/** A batch has this much longer for each message that comes. */
-const messageMs = 250
 
 export type Accounts = ReturnType<typeof createAccounts>
 
@@ -31,21 +27,14 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const pool = createPool(deps)
   const probe = createProbe(deps)
   const { registry } = pool
-  const stopped = new AbortController()
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
     probe,
     start: (account: AccountRecord): void => pool.start(account),
     /** Starts an actor for every account in the store. Resolves when all are started, not when all are connected. */
-    startAll: () => startAll(sync, pool, stopped.signal),
+    startAll: () => startAll(sync, pool),
     stop: (accountId: string) => pool.stop(accountId),
-    stopAll: () => {
-      stopped.abort()
-      return pool.stopAll()
-    },
-    /** DISABLED, with `reason` in its message, until the probe or until a call asks for it. */
-    setAside: (accountId: string, reason: string): void =>
-      void registry.send(accountId, { type: 'CHECK_FAILED', failure: aside(reason, now()) }),
+    stopAll: () => pool.stopAll(),
     /** Until `resume`, over restarts too. Rejects with `not_found`. */
     async pause(accountId: string): Promise<void> {
       await setPaused(sync, accountId, true)
@@ -97,18 +86,16 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
     openSession,
     hostLogins: createHostLogins(sync.now),
     limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE }),
-    dialing: createLoans({
+    dialing: createFairQueue({
       places: config.MAILROOM_START_CONCURRENCY,
-      lendMs: Math.min(lendMs, config.MAILROOM_CONNECT_TIMEOUT / 3),
-      progressMs: 0,
-      ended: 'the mail server did not answer the login in time, like too many others at the moment',
+      deadlineMs: config.MAILROOM_OAUTH_TIMEOUT + config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT,
+      late: 'the mail server did not answer the login in time',
     }),
     pushes: createPushRecords(config.MAILROOM_INBOX_POLL),
-    backfilling: createLoans({
+    backfilling: createFairQueue({
       places: config.MAILROOM_BACKFILL_CONCURRENCY,
-      lendMs: Math.min(lendMs, config.MAILROOM_COMMAND_TIMEOUT / 3),
-      progressMs: messageMs,
-      ended: 'the mail server gives old mail too slowly, like too many others at the moment',
+      deadlineMs: 2 * config.MAILROOM_COMMAND_TIMEOUT,
+      late: 'the mail server gives old mail too slowly',
     }),
   }
 }

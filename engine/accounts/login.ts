@@ -4,7 +4,7 @@
  */
 import type { Owner, TakeOptions } from '../budget.ts'
 import { toAppError, AppError, failureClasses } from '../errors.ts'
-import type { Loans } from '../turns.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import { resolveGuarded } from '../net/address.ts'
 import type { Tokens } from '../oauth/tokens.ts'
 import { workAs } from '../observe/loop.ts'
@@ -29,7 +29,7 @@ export interface LoginDeps extends Pick<SessionOptions, 'names'> {
   /** Hears the lines of the connection; see observe/wire.ts. */
   readonly onLine?: (line: string) => void
   /** Bounds how many accounts log in at the same time, in turns by developer and host. */
-  readonly dialing: Loans
+  readonly dialing: FairQueue
 }
 
 export type LoginStage = (stage: 'queued' | 'dialing') => void
@@ -73,17 +73,17 @@ export async function login(
     }
     return { session: await openCounted(deps, opening, either), tokenRenewAt }
   }
-  const inTurn = (urgent: boolean, waiting: AbortSignal): Promise<LoggedIn> =>
-    deps.dialing.run(
-      { developerId, key: `${server.toLowerCase()}:${port}`, urgent },
-      (loan) => {
-        begun = true
-        stage('dialing')
-        // What comes over the connection is this account's work, also when another one asked for the login.
-        return workAs({ kind: 'account', id }, () => dial(AbortSignal.any([signal, loan.signal])))
-      },
-      { signal: waiting, before: () => limiter.enter(entered, { urgent, signal: waiting }) },
-    )
+  const inTurn = async (urgent: boolean, waiting: AbortSignal): Promise<LoggedIn> => {
+    await limiter.enter(entered, { urgent, signal: waiting })
+    const asked = { developerId, key: `${server.toLowerCase()}:${port}`, urgent }
+    const begin = (late: AbortSignal): Promise<LoggedIn> => {
+      begun = true
+      stage('dialing')
+      // What comes over the connection is this account's work, also when another one asked for the login.
+      return workAs({ kind: 'account', id }, () => dial(AbortSignal.any([signal, late])))
+    }
+    return deps.dialing.run(asked, begin, waiting)
+  }
   if (isAwaited(priority) || hurried.aborted) return inTurn(true, signal)
   const again = new AbortController()
   const hurry = (): void => {
@@ -235,15 +235,12 @@ function createLog() {
 
 const unknownHostCodes = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
 
-/** A login alone sets no account aside. */
-const classesOfLogin = failureClasses.filter((name) => name !== 'set_aside')
-
 function failureOf(error: AppError): ProbeFailure {
   const { errno } = error.details
   if (errno === 'ECONNREFUSED') return 'connection_refused'
   if (typeof errno === 'string' && unknownHostCodes.has(errno)) return 'host_not_found'
   if (error.code === 'private_address' || error.code === 'timeout') return error.code
-  return classesOfLogin.find((name) => name === error.code) ?? 'protocol'
+  return failureClasses.find((name) => name === error.code) ?? 'protocol'
 }
 
 /** Everything that waits gives up at the deadline, also a host that says nothing at all. */

@@ -7,7 +7,6 @@ import type { AccountInput, AccountSettings } from '../../machines/account.rules
 import type { AccountEvent, Failure } from '../../machines/events.ts'
 import { activeStates, describeAccount } from '../../machines/view.ts'
 import type { Config } from '../config.ts'
-import { takeHeld } from '../observe/loop.ts'
 import { ActorRegistry } from '../observe/registry.ts'
 import { createWireRing, type WireRing } from '../observe/wire.ts'
 import { pagesOf } from '../store/keyed.ts'
@@ -63,9 +62,9 @@ export function createPool(deps: PoolDeps) {
       news.on(id, listener)
       return () => void news.off(id, listener)
     },
-    /** Starts (or restarts) one. `aside`: known to the chart, which opens nothing before a call asks for it. */
-    start(account: AccountRecord, aside?: Failure): void {
-      registry.start(account.id, { ...inputOf(config, account, now()), aside })
+    /** Starts (or restarts) one. */
+    start(account: AccountRecord): void {
+      registry.start(account.id, inputOf(config, account, now()))
     },
     async stop(accountId: string): Promise<void> {
       await registry.stop(accountId)
@@ -144,91 +143,16 @@ function settingsOf(config: Config): AccountSettings {
   }
 }
 
-const deathsAtMost = 2
-/** The others may take longer, but not for ever: a host may hold its accounts back. */
-const othersMs = 60_000
-/** It is woken before, or a call asks for it. */
-const latestMs = 600_000
-const aloneMs = 10_000
-const stepMs = 200
-
-type StartDeps = Pick<SyncDeps, 'store' | 'config' | 'log' | 'now'>
+type StartDeps = Pick<SyncDeps, 'store' | 'now'>
 
 /**
- * Every account's actor at the start of the process. An account at whose work the process ended before is started when
- * the others are under way, alone; one at whose work it ended twice is set aside until a call asks for it. An account
- * without its user is what a creation leaves that was cut short by the end of its process: it is removed.
- * Page by page, with a breath between two. Those that wait for the others go on by themselves.
+ * Every account's actor at the start of the process, page by page, with a breath between two. An account without its
+ * user is what a creation leaves that was cut short by the end of its process: it is removed.
  */
-export async function startAll(deps: StartDeps, pool: Pool, signal: AbortSignal): Promise<void> {
-  const { store } = deps
-  await countDeath(deps)
-  const last: string[] = []
+export async function startAll({ store, now }: StartDeps, pool: Pool): Promise<void> {
   for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
-    for (const account of await withOwner(store, page, deps.now())) {
-      const { deaths = 0 } = account.resume
-      if (deaths >= deathsAtMost) setAside(deps, pool, account)
-      else if (deaths === 0 || account.status === 'DISABLED') pool.start(account)
-      else {
-        const retryAt = Math.max(account.resume.retryAt ?? 0, deps.now() + latestMs)
-        pool.start({ ...account, resume: { ...account.resume, retryAt } })
-        last.push(account.id)
-      }
-    }
+    for (const account of await withOwner(store, page, now())) pool.start(account)
     await sleep(0)
-  }
-  startLast(deps, pool, last, signal).catch((error: unknown) => {
-    if (!signal.aborted) deps.log.error({ err: error }, 'accounts that were to start last are still waiting')
-  })
-}
-
-/** Before anything is started: a start that ends the process again must find the count. */
-async function countDeath({ store, config, log }: StartDeps): Promise<void> {
-  await takeHeld(config.MAILROOM_DATA_DIR, async (accountId) => {
-    const account = await store.accounts.get(accountId)
-    if (account === null) return
-    const deaths = (account.resume.deaths ?? 0) + 1
-    await store.accounts.edit(accountId, { resume: { ...account.resume, deaths } })
-    log.error({ accountId, deaths }, 'the process ended while this account held the event loop')
-  })
-}
-
-async function startLast(
-  { now, log }: StartDeps,
-  { registry }: Pool,
-  accountIds: readonly string[],
-  signal: AbortSignal,
-): Promise<void> {
-  if (accountIds.length === 0) return
-  await until(() => !registry.countTags().has('connecting'), othersMs, signal)
-  for (const accountId of accountIds) {
-    if (registry.snapshot(accountId)?.hasTag('waiting') !== true) continue
-    log.warn({ accountId }, 'started alone: the process ended at its work before')
-    registry.send(accountId, { type: 'WAKE', now: now(), jitter: Math.random() })
-    await sleep(aloneMs, undefined, { signal })
-  }
-}
-
-async function until(done: () => boolean, ms: number, signal: AbortSignal): Promise<void> {
-  for (let left = ms; left > 0 && !done(); left -= stepMs) await sleep(stepMs, undefined, { signal })
-}
-
-function setAside({ now, log }: StartDeps, pool: Pool, account: AccountRecord): void {
-  // Once it is asked for, it may start once more.
-  const resume = { ...account.resume, deaths: deathsAtMost - 1 }
-  log.error({ accountId: account.id }, 'set aside: the process ended at its work again')
-  pool.start({ ...account, resume }, aside('the service ended twice while it read this mailbox', now()))
-}
-
-/** The message says what to do about it. */
-export function aside(reason: string, at: number): Failure {
-  return {
-    class: 'set_aside',
-    message: `set aside: ${reason}. Edit the account, or ask for a status check, to try it again`,
-    at,
-    retryAfterMs: null,
-    jitter: Math.random(),
-    decides: true,
   }
 }
 

@@ -14,10 +14,10 @@ interface ReadResult {
   readonly poison: number[]
 }
 
-/** Reads these UIDs of the selected mailbox, at most one batch. `heard` is called for each message. */
-export async function readUids(session: Session, uids: readonly number[], heard?: () => void): Promise<ReadResult> {
+/** Reads these UIDs of the selected mailbox, at most one batch. */
+export async function readUids(session: Session, uids: readonly number[]): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
-  await readInto({ session, found, heard }, uids)
+  await readInto({ session, found }, uids)
   const missing = uids.filter((uid) => !found.has(uid))
   const poison =
     missing.length === 0 ? [] : (await session.searchUids(toSet(missing))).filter((uid) => missing.includes(uid))
@@ -42,18 +42,17 @@ async function mustGive(session: Session, poison: readonly number[]): Promise<vo
 interface Reading {
   readonly session: Session
   readonly found: Map<number, FetchedMessage>
-  readonly heard: (() => void) | undefined
 }
 
 /** Halves the range until what can be read has been read. At most 2·log2(n) extra commands per poison message. */
 async function readInto(reading: Reading, uids: readonly number[]): Promise<void> {
-  const { session, found, heard } = reading
+  const { session, found } = reading
   if (uids.length === 0) return
-  await readRange(session, toSet(uids), found, 0, heard)
+  await readRange(session, toSet(uids), found)
   const missing = uids.filter((uid) => !found.has(uid))
   if (missing.length === 0) return
   if (missing.length === 1) {
-    if (uids.length > 1) await readRange(session, toSet(missing), found, 0, heard)
+    if (uids.length > 1) await readRange(session, toSet(missing), found)
     return
   }
   const middle = Math.ceil(missing.length / 2)
@@ -70,9 +69,8 @@ export async function readRange(
   range: string,
   found: Map<number, FetchedMessage>,
   known = 0,
-  heard?: () => void,
 ): Promise<void> {
-  const answered = await session.fetchIndex(range, { last: known > 0, heard })
+  const answered = await session.fetchIndex(range, { last: known > 0 })
   const fresh = answered.filter(({ uid }) => !found.has(uid))
   for (const message of await withFlags(session, fresh))
     found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)

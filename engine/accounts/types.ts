@@ -18,8 +18,7 @@ export type Credential =
   | { readonly kind: 'password'; readonly password: string }
   | { readonly kind: 'oauth2'; readonly refreshToken: string; readonly providerKey: string }
 
-export type ProbeFailure =
-  Exclude<FailureClass, 'set_aside'> | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
+export type ProbeFailure = FailureClass | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
 
 /** Where a trial login is: the host is looked up, the server is asked to let us in, and for its folders. */
 export type ProbeStep = 'finding' | 'login' | 'folders'

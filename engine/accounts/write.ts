@@ -4,7 +4,7 @@
  * and the mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
  */
 import { AppError } from '../errors.ts'
-import { createGiveWay } from '../waits.ts'
+import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './gone.ts'
 import { isAwaited, isSameMail } from './identity.ts'
@@ -72,10 +72,9 @@ async function recognised(context: FolderContext, reading: Reading): Promise<Rea
   const { state, deps, session, folderId } = context
   const { identity } = session.capabilities
   const all: ReadMessage[] = []
-  const giveWay = createGiveWay()
   for (const message of reading.messages) {
     all.push(readMessage(state.account, message, identity))
-    await giveWay()
+    await yieldToLoop()
   }
   const { remapSince, appearedAt } = state.folders.get(folderId)?.cursor ?? {}
   const anew = reading.source === 'live' || remapSince !== undefined || appearedAt !== undefined

@@ -89,7 +89,12 @@ export function createConnect(deps: Deps) {
   const state: State = {
     now: Date.now,
     ...deps,
-    tries: new LRUCache<string, Running>({ max: remembered, ttl: rememberedMs, ttlAutopurge: true }),
+    tries: new LRUCache<string, Running>({
+      maxSize: remembered,
+      sizeCalculation: () => 1,
+      ttl: rememberedMs,
+      ttlAutopurge: true,
+    }),
     claimed: new Set<string>(),
   }
   return {

@@ -39,7 +39,8 @@ const domainsKept = 5000
 export function createDiscovery(deps: DiscoveryDeps) {
   const resolver = deps.resolver ?? createResolver()
   const known = new LRUCache<string, Found>({
-    max: domainsKept,
+    maxSize: domainsKept,
+    sizeCalculation: () => 1,
     ttl: rememberedMs,
     async fetchMethod(domain, _stale, { options }) {
       const found = await lookUp({ ...deps, resolver }, domain)

@@ -12,7 +12,6 @@ import { isIP } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
 import { AppError, errnoOf, isTlsCode, shortageOf, toAppError } from '../errors.ts'
 import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
-import { endUntaken } from './untaken.ts'
 
 export interface HttpLimits {
   readonly timeoutMs: number
@@ -34,6 +33,8 @@ export type HttpClient = ReturnType<typeof createHttpClient>
 const connectionsPerOrigin = 1024
 /** An answer's rest up to this size is read and thrown away, so that the connection can be used again. */
 const drainBytes = 65_536
+/** Of a body; smaller ones share connections. */
+const largeBytes = 1_048_576
 
 interface ClientOptions {
   /** false = only public unicast addresses. */
@@ -78,7 +79,9 @@ async function sendOver(dispatcher: Agent, limits: HttpLimits, url: string, outg
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), limits.timeoutMs)
   try {
-    const answer = await request(url, { ...outgoing, dispatcher, signal: deadline.signal })
+    // A receiver may answer and take no more of a body: the connection of a large one ends with its answer.
+    const reset = (outgoing.body?.length ?? 0) > largeBytes
+    const answer = await request(url, { ...outgoing, reset, dispatcher, signal: deadline.signal })
     const body = await readBody(answer.body, limits.maxResponseBytes)
     return { status: answer.statusCode, headers: flat(answer.headers), body }
   } catch (error) {
@@ -115,13 +118,7 @@ function guardedConnector(allowPrivate: boolean, timeout: number): buildConnecto
   const connect = buildConnector({ allowH2: false, timeout, lookup: guardedLookup(allowPrivate, timeout) })
   return (options, callback) => {
     const { hostname } = options
-    const connected: buildConnector.Callback = (...made) => {
-      const [, socket] = made
-      // A peer that has answered may take no more of the body: no request waits for it by then, and no deadline runs.
-      socket?.once('close', endUntaken(socket, timeout))
-      callback(...made)
-    }
-    if (allowPrivate || isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, connected)
+    if (allowPrivate || isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, callback)
     else callback(notPublic(hostname), null)
   }
 }

@@ -1,20 +1,20 @@
 /**
  * Look-ups of names, so that a dead zone is waited for by those who ask for it only. The system's resolver holds a
  * thread until the name servers answer or its time is over, which takes 10 s and more, and it cannot be told to stop.
- * So few look-ups go on at once, and zones take turns; a name that took long last time has turns of its own. Equal
- * names are asked for once, and who gives up before its turn asks for nothing.
+ * So few look-ups go on at once, and zones take turns. Equal names are asked for once, and an asker who gives up before
+ * its turn asks for nothing.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
-import { createTurns } from '../turns.ts'
+import { createFairQueue } from '../fair-queue.ts'
 
 type Found = readonly { readonly address: string; readonly family: number }[]
 
 export type Lookup = (name: string, signal?: AbortSignal) => Promise<Found>
 
-/** Each with half as many spare ones: 12 look-ups at once, for which main.ts makes the threads. */
-const usualPlaces = 6
-const slowPlaces = 2
+/** With half as many spare ones: 12 look-ups at once, for which main.ts makes the threads. */
+const lookUpsAtOnce = 8
+const lookUpsOfZone = 2
 const slowNamesKept = 10_000
 const slowNameMs = 3_600_000
 
@@ -36,6 +36,8 @@ interface Limits {
   readonly slowMs: number
   /** The second slow failure in a row is the answer for this time; after the first a quick retry still asks. */
   readonly rememberedMs: number
+  /** Longer than any resolver asks: its thread cannot be told to stop. */
+  readonly deadlineMs: number
 }
 
 type SlowNames = LRUCache<string, Slow>
@@ -59,27 +61,27 @@ async function timed(ask: Lookup, name: string, slowNames: SlowNames, limits: Li
   }
 }
 
-export function createLookup(ask: Lookup, limits: Limits = { slowMs: 1000, rememberedMs: 30_000 }): Lookup {
-  const usual = createTurns(usualPlaces)
-  const slow = createTurns(slowPlaces)
-  const slowNames: SlowNames = new LRUCache({ max: slowNamesKept, ttl: slowNameMs })
+export function createLookup(
+  ask: Lookup,
+  limits: Limits = { slowMs: 1000, rememberedMs: 30_000, deadlineMs: 60_000 },
+): Lookup {
+  const places = createFairQueue({
+    places: lookUpsAtOnce,
+    perDeveloper: lookUpsOfZone,
+    deadlineMs: limits.deadlineMs,
+    late: 'the name servers did not answer in time',
+  })
+  const slowNames: SlowNames = new LRUCache({ maxSize: slowNamesKept, sizeCalculation: () => 1, ttl: slowNameMs })
   const underWay = new Map<string, Question>()
 
   function begin(name: string): Question {
     const waiting = new AbortController()
-    const turns = slowNames.has(name) ? slow : usual
-    const place = turns.take({ developerId: zoneOf(name), key: name, urgent: false }, waiting.signal)
     let begun = false
-    async function inTurn(): Promise<Found> {
-      const giveBack = await place
-      try {
-        waiting.signal.throwIfAborted()
-        begun = true
-        return await timed(ask, name, slowNames, limits)
-      } finally {
-        giveBack?.()
-      }
+    const asking = (): Promise<Found> => {
+      begun = true
+      return timed(ask, name, slowNames, limits)
     }
+    const answer = places.run({ developerId: zoneOf(name), key: name, urgent: false }, asking, waiting.signal)
     const over = (): void => {
       if (underWay.get(name) === question) underWay.delete(name)
     }
@@ -88,7 +90,7 @@ export function createLookup(ask: Lookup, limits: Limits = { slowMs: 1000, remem
       over()
       waiting.abort()
     }
-    const question: Question = { answer: inTurn().finally(over), drop, askers: 0 }
+    const question: Question = { answer: answer.finally(over), drop, askers: 0 }
     underWay.set(name, question)
     return question
   }

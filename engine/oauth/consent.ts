@@ -108,7 +108,7 @@ const statesAtMost = 20_000
 
 export function createConsent(deps: Deps) {
   const now = deps.now ?? Date.now
-  const begun = new LRUCache<string, Begun>({ max: statesAtMost, ttl: rememberedMs })
+  const begun = new LRUCache<string, Begun>({ maxSize: statesAtMost, sizeCalculation: () => 1, ttl: rememberedMs })
 
   /** It is used up whatever comes of it, except by another browser. */
   function take(state: string, { redirectUri, browser }: ConsentAnswer): Begun {

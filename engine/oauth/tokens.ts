@@ -60,7 +60,7 @@ const fallbackLifeMs = 3_600_000
 
 export function createTokens(deps: Deps) {
   const { store, now = Date.now } = deps
-  const cache = new LRUCache<string, Kept>({ max: 20_000 })
+  const cache = new LRUCache<string, Kept>({ maxSize: 20_000, sizeCalculation: () => 1 })
   const underWay = new Map<string, Promise<Kept>>()
   const nameOf = (developerId: string, { providerKey, refreshToken }: Grant): string =>
     JSON.stringify([developerId, providerKey, refreshToken])

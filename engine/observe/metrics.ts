@@ -51,11 +51,9 @@ export function createMetrics(sources: Sources = {}) {
 
 type ByLimit = Readonly<Record<'all' | 'address', number>>
 
-/** Connections to the API: open now; and since the start those that were refused, or closed to make room. */
+/** Connections to the API: open now; and since the start calls that were refused, and connections that were closed. */
 export interface ConnectionCounts {
   readonly open: number
-  /** Calls that have not begun. */
-  readonly waiting: number
   readonly refused: ByLimit
   readonly closed: ByLimit
 }
@@ -125,7 +123,7 @@ function addGauges(registry: Registry, sources: Sources): void {
   gauge('queue_waiting', 'What waits, by queue', ['queue'], async () => {
     const { pending } = (await outbox?.()) ?? { pending: 0 }
     const { logins = 0, backfill = 0 } = sources.queues?.() ?? {}
-    const waiting = { outbox: pending, logins, backfill, api_calls: connections?.waiting ?? 0 }
+    const waiting = { outbox: pending, logins, backfill }
     return Object.entries(waiting).map(([queue, value]) => [{ queue }, value] as const)
   })
   gauge('outbox_oldest_seconds', 'Age of the oldest callback that waits; 0 = none does', [], async () => {
@@ -179,7 +177,7 @@ function hostSamples(hosts: HostCounts, named: number): readonly Labelled<'host'
 function addOverLimit(registry: Registry, counts: ConnectionCounts | undefined): void {
   new Counter({
     name: 'mailroom_connections_over_limit_total',
-    help: 'Connections to the API that were refused, or closed to make room, by the limit that was reached',
+    help: 'Calls to the API that were refused, and connections that were closed, by the limit that was reached',
     labelNames: ['limit', 'outcome'],
     registers: [registry],
     collect() {

@@ -3,7 +3,7 @@
  * developers, webhooks, tokens, providers and calls of here, and of the others what needs nothing but their own rows.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { createGiveWay } from '../waits.ts'
+import { yieldToLoop } from '../waits.ts'
 import { folderId } from './ids.ts'
 import type { Keyed, Kinds } from './keyed.ts'
 import type { AccountPatch, CallLogQuery, ContactSort, MessageQuery, Page } from './port.ts'
@@ -370,9 +370,8 @@ export function attachmentReads(list: MessageList) {
     ) => {
       const found: { readonly message: MessageRecord; readonly attachment: AttachmentRecord }[] = []
       const attached = { ...query, hasAttachments: true }
-      const giveWay = createGiveWay()
       for (let from = 0, skip = offset; ; from += attachmentStep) {
-        await giveWay()
+        await yieldToLoop()
         const messages = await list(accountId, attached, { limit: attachmentStep, offset: from })
         for (const message of messages) {
           const files = message.attachments.filter(wanted)

@@ -205,7 +205,7 @@ export interface ListedFolder extends Pick<
 }
 
 export interface FolderStore extends ReturnType<typeof folderBasics> {
-  /** Sorted: INBOX first, then by path. SQLite answers the very same array while nothing of it has changed. */
+  /** Sorted: INBOX first, then by path. */
   list(accountId: string): Promise<FolderRecord[]>
   /** Folders not listed are removed with their placements only when `complete`. `lease_lost`. */
   reconcile(
@@ -271,11 +271,6 @@ export interface MessageStore extends ReturnType<typeof attachmentReads> {
   byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */
   list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>
-  /**
-   * Another number after each write to the account's mail: what was made of it before may be used while it is the same.
-   * null = the store does not count.
-   */
-  version(accountId: string): Promise<number | null>
   count(accountId: string, query?: MessageQuery): Promise<number>
   /** Live messages of the account, and the attachments of all of them together. */
   totals(accountId: string): Promise<MailTotals>

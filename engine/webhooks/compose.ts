@@ -155,7 +155,7 @@ const noRoomMs = 1_000
 const longestWaitMs = 5 * 60_000
 
 export function createBodyWaits(): BodyWaits {
-  return new LRUCache({ max: 10_000, ttl: 2 * patienceMs })
+  return new LRUCache({ maxSize: 10_000, sizeCalculation: () => 1, ttl: 2 * patienceMs })
 }
 
 export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promise<Composed> {

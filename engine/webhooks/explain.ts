@@ -11,7 +11,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { badParameter, toAppError } from '../errors.ts'
-import { createGiveWay } from '../waits.ts'
+import { yieldToLoop } from '../waits.ts'
 import { folderNamer } from '../messages/names.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
@@ -313,9 +313,8 @@ async function judgeBest<TEvent extends MessageEvent>(
 ): Promise<Judged<TEvent> | null> {
   const { store, searches, target } = question
   let best: Judged<TEvent> | null = null
-  const giveWay = createGiveWay()
   for (const event of events) {
-    await giveWay()
+    await yieldToLoop()
     const judged = target.matcher.judge(event, message, known)
     if (best === null || rank[judged.outcome] > rank[best.outcome]) best = { ...judged, event }
   }

@@ -26,7 +26,7 @@ import { folderNamer } from '../messages/names.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, Redelivery, WebhookRecord } from '../store/records.ts'
-import { createGiveWay, pause, withinTime } from '../waits.ts'
+import { yieldToLoop, pause, withinTime } from '../waits.ts'
 import { messageRow } from './callbacks.ts'
 import type { WebhookParts } from './index.ts'
 import { arrivals, isAdded, sentOf } from './match.ts'
@@ -132,9 +132,8 @@ export class History {
     const sent = sentOf(folders)
     const folderName = folderNamer(folders)
     const rows: OutboxRecord[] = []
-    const giveWay = createGiveWay()
     for (const message of messages) {
-      await giveWay()
+      await yieldToLoop()
       if (await wasLive(this.#deps, target.webhook, message)) continue
       const known = { ...knownThreads(target, account.id), folderName }
       for (const event of arrivals(message, sent)) {

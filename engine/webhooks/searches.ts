@@ -12,7 +12,7 @@ import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
-import { createRing } from '../turns.ts'
+import { createFairQueue, type FairQueue } from '../fair-queue.ts'
 import type { MessageRecord } from '../store/records.ts'
 import { isIn, type PartRead, textOf } from './contents.ts'
 import {
@@ -29,14 +29,6 @@ export type Found<T> =
   | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
   | { readonly kind: 'ended'; readonly why: string }
 
-interface Job {
-  readonly owner: string
-  readonly task: Task
-  readonly withinMs: number
-  readonly resolve: (found: Found<Answers[Task['kind']]>) => void
-  readonly reject: (error: unknown) => void
-}
-
 const mostThreads = 2
 const idleMs = 30_000
 const startMs = 30_000
@@ -50,20 +42,24 @@ export class Searches {
   /** For one message and webhook. */
   readonly withinMs: number
   readonly #heapMb: number
-  /** By owner. */
-  readonly #waiting = createRing<Job>()
-  /** Owners whose search is under way. */
-  readonly #busy = new Set<string>()
+  /** One search of an owner at a time. */
+  readonly #queue: FairQueue
+  readonly #closing = new AbortController()
   readonly #threads = new Set<Worker>()
   /** Each with the timer that ends it. */
   readonly #idle = new Map<Worker, NodeJS.Timeout>()
-  #closed = false
 
   /** `textBytes`: of the largest text. */
   constructor(withinMs: number, textBytes: number) {
     this.withinMs = withinMs
     // As characters, composed, in lower case, and of HTML in pieces.
     this.#heapMb = 64 + Math.ceil((12 * textBytes) / mib)
+    this.#queue = createFairQueue({
+      places: mostThreads,
+      perDeveloper: 1,
+      deadlineMs: withinMs + startMs,
+      late: 'the search took too long',
+    })
   }
 
   /**
@@ -75,34 +71,23 @@ export class Searches {
     task: Extract<Task, { kind: K }>,
     withinMs = this.withinMs,
   ): Promise<Found<Answers[K]>> {
-    if (this.#closed) throw shuttingDown()
-    const { promise, resolve, reject } = Promise.withResolvers<Found<Answers[K]>>()
-    this.#waiting.add(owner, { owner, task, withinMs, resolve: resolve as Job['resolve'], reject })
-    this.#pump()
-    return promise
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true
-    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) job.reject(shuttingDown())
-    await Promise.all([...this.#threads].map((thread) => thread.terminate()))
-  }
-
-  #pump(): void {
-    while (this.#busy.size < mostThreads) {
-      const job = this.#waiting.take((owner) => !this.#busy.has(owner))
-      if (job === undefined) return
-      this.#busy.add(job.owner)
-      void this.#search(job)
-        .then(job.resolve, (error: unknown) => job.reject(this.#closed ? shuttingDown() : error))
-        .finally(() => {
-          this.#busy.delete(job.owner)
-          this.#pump()
-        })
+    const { signal } = this.#closing
+    try {
+      const search = (): Promise<Found<Answers[Task['kind']]>> => this.#search(task, withinMs)
+      return (await this.#queue.run({ developerId: owner, key: '', urgent: false }, search, signal)) as Found<
+        Answers[K]
+      >
+    } catch (error) {
+      throw signal.aborted ? (signal.reason as Error) : error
     }
   }
 
-  async #search({ task, withinMs }: Job): Promise<Found<Answers[Task['kind']]>> {
+  async close(): Promise<void> {
+    this.#closing.abort(new AppError('shutting_down', 'no more searches are begun'))
+    await Promise.all([...this.#threads].map((thread) => thread.terminate()))
+  }
+
+  async #search(task: Task, withinMs: number): Promise<Found<Answers[Task['kind']]>> {
     const thread = this.#takeIdle() ?? (await this.#start())
     const late = AbortSignal.timeout(Math.ceil(withinMs))
     const began = performance.now()
@@ -164,10 +149,6 @@ export class Searches {
     last.ref()
     return last
   }
-}
-
-function shuttingDown(): AppError {
-  return new AppError('shutting_down', 'no more searches are begun')
 }
 
 function isOutOfMemory(error: unknown): boolean {

@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
-import { createGiveWay } from '../waits.ts'
+import { yieldToLoop } from '../waits.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
 import { pagesOf } from '../store/keyed.ts'
@@ -26,10 +26,13 @@ const threadsForgottenMs = 10 * 60_000
 
 export function newTarget(webhook: WebhookRecord): Target {
   const matcher = compileMatcher(webhook)
-  // The cache takes its memory at once: a webhook without a thread filter needs none.
-  const max = matcher.threadReference === null ? 1 : 2_000
   // Looked up anew after its time, however often it is used until then: older mail of the thread may have come.
-  const threads = new LRUCache<string, Set<string>>({ max, ttl: threadsForgottenMs, noUpdateTTL: true })
+  const threads = new LRUCache<string, Set<string>>({
+    maxSize: 2_000,
+    sizeCalculation: () => 1,
+    ttl: threadsForgottenMs,
+    noUpdateTTL: true,
+  })
   return { webhook, matcher, threads }
 }
 
@@ -102,10 +105,9 @@ export async function planRows(
   folderName: (path: string) => string,
 ): Promise<OutboxRecord[]> {
   const rows: OutboxRecord[] = []
-  const giveWay = createGiveWay()
   for (const { change, message } of changes) {
     for (const target of targets) {
-      await giveWay()
+      await yieldToLoop()
       if (!target.webhook.active) continue
       const known = { ...knownThreads(target, account.id), folderName }
       const { outcome } = target.matcher.judge(change, message, known)

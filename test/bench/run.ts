@@ -1,4 +1,4 @@
-/** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]`; pair has its own words. */
+/** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]`; CONTRIBUTING.md: pair */
 import { api } from './api.ts'
 import { burst } from './burst.ts'
 import { consolePages } from './console.ts'

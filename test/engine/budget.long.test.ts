@@ -6,8 +6,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { createBudget, leastPace, type Budget, type Owner, type Release } from '../../engine/budget.ts'
-import { until } from '../support/until.ts'
+import { createBudget, type Budget, type Owner, type Release } from '../../engine/budget.ts'
 
 const mib = 1_048_576
 /**
@@ -95,32 +94,6 @@ suite('a budget', () => {
     await assert.rejects(waiting, { code: 'shutting_down' })
     await assert.rejects(take(), { code: 'shutting_down' })
     again()
-  })
-
-  test('while others wait, the slow ones in their way are ended, and no others', async () => {
-    const budget = createBudget(total)
-    const ended: string[] = []
-    const started = performance.now()
-    const hold = async (name: string, bytesPerSecond: number | null, owner: Owner): Promise<void> => {
-      const moved = () => (bytesPerSecond === null ? null : ((performance.now() - started) / 1000) * bytesPerSecond)
-      const taking = budget.take('request', owner, 4 * mib, {
-        pace: {
-          moved,
-          end() {
-            ended.push(name)
-            release()
-          },
-        },
-      })
-      const release = await must(taking)
-    }
-    await hold('slow', leastPace / 2, calls('a'))
-    await hold('quick', leastPace * 20, calls('b'))
-    assert.equal(await isTaken(budget.take('request', calls('b'), mib)), false, 'of its own developer')
-    await hold('busy', null, calls('c')).catch(() => undefined)
-    await until('the slow one is ended', () => ended.length > 0, { withinMs: 20_000 })
-    assert.deepEqual(ended, ['slow'])
-    budget.close()
   })
 
   test('never more is out than there is, and all is given back', async () => {

@@ -32,7 +32,7 @@ const bounds: Readonly<Record<string, Readonly<Record<string, readonly string[] 
   mailroom_connections: {},
   mailroom_connections_over_limit_total: { limit: ['all', 'address'], outcome: ['refused', 'closed'] },
   mailroom_event_loop_delay_seconds: { quantile: ['0.5', '0.99', '1'] },
-  mailroom_queue_waiting: { queue: ['outbox', 'logins', 'backfill', 'api_calls'] },
+  mailroom_queue_waiting: { queue: ['outbox', 'logins', 'backfill'] },
   mailroom_outbox_oldest_seconds: {},
   mailroom_ready: {},
   mailroom_data_free_bytes: {},
@@ -140,7 +140,7 @@ suite('metrics', () => {
 
   test('what is, is asked at each scrape: hosts, queues, readiness, disk', async () => {
     assert.deepEqual(await valuesOf('mailroom_host_accounts'), [[{ host: rig.imap.host, state: 'watching' }, 1]])
-    assert.equal((await valuesOf('mailroom_queue_waiting')).length, 4)
+    assert.equal((await valuesOf('mailroom_queue_waiting')).length, 3)
     assert.deepEqual(await valuesOf('mailroom_ready'), [[{}, 1]])
     if (rig.engine.store.kind === 'sqlite') assert(((await valuesOf('mailroom_data_free_bytes'))[0]?.[1] ?? 0) > 0)
   })

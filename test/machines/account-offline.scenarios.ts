@@ -118,56 +118,6 @@ describe('disabled', () => {
   })
 })
 
-describe('set aside', () => {
-  const decides = {
-    class: 'set_aside',
-    message: 'held everybody up',
-    retryAfterMs: null,
-    jitter: 0.5,
-    decides: true,
-  } as const
-
-  test('while it is online: DISABLED at once with its reason, tried again by the probe', async () => {
-    const rig = accountRig()
-    await rig.toWatching()
-    await rig.send({ type: 'CHECK_FAILED', failure: { ...decides, at: rig.now() } })
-    assert.equal(rig.tags(), 'disabled')
-    assert.ok(rig.watch.last().stopped)
-    assert.equal(rig.report.last().input.message, 'held everybody up')
-    assert.equal(rig.resume().retryAt, rig.now() + settings.disabledProbeMs)
-    await rig.pass(settings.disabledProbeMs)
-    assert.equal(rig.tags(), 'connecting disabled')
-  })
-
-  test('from the start: nothing is opened, now or ever, until somebody asks; after a restart too', async () => {
-    const aside = { ...decides, at: startOfTime }
-    const first = accountRig({ input: { aside }, resume: { deaths: 1 } })
-    await settle()
-    assert.equal(first.report.last().input.status, 'DISABLED')
-    assert.equal(first.report.last().input.message, 'held everybody up')
-    const again = accountRig({ input: { status: 'DISABLED' }, resume: first.report.last().input.resume })
-    for (const rig of [first, again]) {
-      assert.equal(rig.tags(), 'disabled')
-      assert.equal(nextOf(rig.actor.getSnapshot()), null)
-      await rig.pass(100 * settings.disabledProbeMs)
-      assert.equal(rig.connect.calls.length, 0)
-      await rig.send({ type: 'WAKE', now: rig.now(), jitter: 0.5 })
-      await rig.toSyncing()
-      await rig.synced()
-      assert.equal(rig.tags(), 'ok watching')
-      assert.equal(rig.resume().deaths, 1, 'the next death is its second again')
-    }
-  })
-
-  test('an orderly end forgets the deaths', async () => {
-    const rig = accountRig({ resume: { deaths: 1 } })
-    await rig.toWatching()
-    await rig.send({ type: 'STOP' })
-    assert.equal(rig.report.last().input.resume.deaths, 0)
-    assert.equal(rig.tags(), 'stopped')
-  })
-})
-
 describe('paused', () => {
   test('PAUSE ends what runs, from every state', async () => {
     const rig = accountRig()

@@ -18,7 +18,6 @@ const single: Record<FailureClass, { tags: string; waitMs: number; strikes: numb
   auth_rejected: { tags: 'ok waiting', waitMs: minute, strikes: 1 },
   consent_lost: { tags: 'ok waiting', waitMs: minute, strikes: 1 },
   permission: { tags: 'ok waiting', waitMs: minute, strikes: 1 },
-  set_aside: { tags: 'ok waiting', waitMs: minute, strikes: 1 },
 }
 
 /** Ways for a failure to reach the chart. */

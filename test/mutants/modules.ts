@@ -43,8 +43,8 @@ export const modules = {
     tests: ['test/engine/webhooks/lines.test.ts', 'test/engine/lanes.test.ts', 'test/engine/accounts/link.test.ts'],
   },
   turns: {
-    mutate: ['engine/turns.ts', 'engine/accounts/login-limiter.ts'],
-    tests: ['test/engine/turns.test.ts', 'test/engine/loans.test.ts', 'test/engine/login-limiter.test.ts'],
+    mutate: ['engine/fair-queue.ts', 'engine/accounts/login-limiter.ts'],
+    tests: ['test/engine/fair-queue.test.ts', 'test/engine/login-limiter.test.ts'],
   },
   plan: {
     mutate: ['engine/accounts/plan.ts'],

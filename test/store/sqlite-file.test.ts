@@ -115,7 +115,7 @@ describe('the file', () => {
     })
     const database = new DatabaseSync(path)
     assert.equal(database.prepare("DELETE FROM message_keys WHERE key = 'd'").run().changes, 1)
-    database.exec(`PRAGMA user_version = ${migrations.length - 1}`)
+    database.exec('PRAGMA user_version = 12')
     await withStore(path, (store) => store.ping())
     assertIndexed(database, accountId)
     database.close()
@@ -322,7 +322,7 @@ describe('index rows', () => {
     }
   }
 
-  test('and lists follow from the records, whatever has happened; a version stands for one state of them', async () => {
+  test('and lists follow from the records, whatever has happened', async () => {
     const path = newPath()
     await withStore(path, async (store) => {
       const database = new DatabaseSync(path, { readOnly: true })
@@ -330,13 +330,9 @@ describe('index rows', () => {
         fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
           const mailbox = await createMailbox(store)
           const facts = [1, 2, 3].map((name) => mailbox.added('INBOX', name))
-          const states = new Map<number | null, readonly MessageRecord[]>()
           for (const one of steps) {
             await take(store, mailbox, facts, one)
-            const live = await assertListed(store, database, mailbox)
-            const version = await store.messages.version(mailbox.account.id)
-            assert.deepEqual(states.get(version) ?? live, live)
-            states.set(version, live)
+            await assertListed(store, database, mailbox)
           }
           assertIndexed(database, mailbox.account.id)
           await store.accounts.remove(mailbox.account.id)

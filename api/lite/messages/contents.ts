@@ -4,7 +4,7 @@
  * fails for one message of a list is answered on that message as `body_error`, so that nothing unread looks empty.
  */
 import {
-  createGiveWay,
+  yieldToLoop,
   decodeBody,
   headerBlockText,
   headerObject,
@@ -51,13 +51,12 @@ const slack = (size: number): number => Math.max(leastPart, 2 * size + 4096)
 type Meter = Awaited<ReturnType<typeof meterOf>>
 
 /**
- * What a call takes: of the budget, more when a server gives more than the size that it named; and of the event loop.
+ * What a call takes of the budget: more when a server gives more than the size that it named.
  */
 async function meterOf(call: Call, size: number) {
   let [counted, reserved] = [0, size]
   await call.reserve(heldTimes * size)
   return {
-    giveWay: createGiveWay(),
     async count(bytes: number): Promise<void> {
       counted += bytes
       if (counted <= reserved) return
@@ -132,9 +131,7 @@ export async function readAllContents(
       const bytes = together.get(one.message.id)
       await meter.count(lengthOf(bytes))
       const isRead = bytes !== undefined && !mayLackHeaders(bytes, wishes, most)
-      const read = isRead
-        ? await contentsOf(one, wishes, bytes, meter)
-        : await oneOfMany(call, one, wishes, { anew, meter })
+      const read = isRead ? await contentsOf(one, wishes, bytes) : await oneOfMany(call, one, wishes, { anew, meter })
       contents.set(one.message.id, read)
     }
   }
@@ -191,16 +188,15 @@ async function contentsOf(
   { parts }: Asked,
   wishes: Wishes,
   bytes: ReadonlyMap<string, Buffer>,
-  { giveWay }: Meter,
   short: ReadonlySet<string> = new Set(),
 ): Promise<Contents> {
   const bodies: MessageView['bodies'][number][] = []
   for (const { part, most } of parts) {
-    await giveWay()
+    await yieldToLoop()
     bodies.push(bodyOf(part, bytes.get(part.section), most, short.has(part.section)))
   }
   const block = bytes.get(headerSection)
-  if (block !== undefined) await giveWay()
+  if (block !== undefined) await yieldToLoop()
   return {
     ...(wishes.include_body === true ? { bodies } : {}),
     ...(block === undefined
@@ -255,7 +251,7 @@ async function readAlone(call: Call, asked: Asked, wishes: Wishes, meter: Meter)
     await meter.count(block.length)
     read.set(headerSection, block)
   }
-  return contentsOf(asked, wishes, read, meter, short)
+  return contentsOf(asked, wishes, read, short)
 }
 
 /** 'text/html; charset=x' names text/html; '' and nothing name all. */

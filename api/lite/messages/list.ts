@@ -5,7 +5,7 @@ import {
   type AccountRecord,
   AppError,
   badParameter,
-  createGiveWay,
+  yieldToLoop,
   type FolderRecord,
   type MessageQuery,
   type MessageRecord,
@@ -16,6 +16,7 @@ import {
   findAccount,
   locate,
   type Located,
+  type MessagePath,
   messagePaths,
   type MessagePattern,
   mustBeRead,
@@ -67,22 +68,20 @@ export async function listMessages(
   const { folders, folder, query, mustBeWhole } = await listingOf(call, account, path.folder, wanted, form)
   const { store } = call.engine
   const { body_search_string: search, limit, offset, include_flags } = wanted
-  const asksServer = wantsContents(wanted) || search !== undefined
-  if (asksServer) call.touchesImap(user)
+  if (asksServer(wanted)) call.touchesImap(user)
   const ids = search === undefined ? undefined : await searchBodies(call, folder === null ? folders : [folder], search)
-  const isKept = !asksServer && form.beside(call, wanted) === undefined
-  const version = isKept ? await store.messages.version(account.id) : null
+  const isKept = !asksServer(wanted) && form.beside(call, wanted) === undefined
+  const version = isKept ? store.messages.version(account.id) : null
   const shownAs = [call.baseUrl, call.version, account.label, account.options.rawFileList, include_flags]
   const key = isKept ? JSON.stringify([account.id, query, limit, offset, ...shownAs]) : ''
   const found = keptLists.get(key)
-  const known = found?.version === version && found.folders.deref() === folders ? found : undefined
+  const known = found?.version === version ? found : undefined
   const wholeQuery = { ...query, ...given({ ids }) }
   const messages = known === undefined ? await store.messages.list(account.id, wholeQuery, { limit, offset }) : []
   const reach = known === undefined ? reachOf(wanted, messages.length, messages.at(-1)) : known.reach
   await mustBeWhole(reach)
   const text = known?.text ?? (await textOf(call, { account, folders, folder }, messages, wanted, form))
-  if (version !== null && known === undefined)
-    keptLists.set(key, { version, folders: new WeakRef(folders), reach, text })
+  if (version !== null && known === undefined) keptLists.set(key, { version, reach, text })
   return new JsonText(text)
 }
 
@@ -95,17 +94,14 @@ export function reachOf(
   return found < limit || sort_order === 'asc' ? undefined : last?.sentAt
 }
 
-/** Lists as they were answered: they are the same while the account's mail and folders are. */
+/** Lists and messages as they were answered: they are the same while the account's mail and folders are. */
 const keptLists = new LRUCache<string, KeptList>({
-  max: 5000,
   maxSize: 33_554_432,
   sizeCalculation: ({ text }, key) => text.length + key.length,
 })
 
 interface KeptList {
   readonly version: number
-  /** Held by the store, for as long as it likes: a mailbox may have thousands. */
-  readonly folders: WeakRef<readonly FolderRecord[]>
   readonly reach: number | undefined
   readonly text: string
 }
@@ -159,11 +155,10 @@ export async function textOf(
   const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))
   const contents = wantsContents(query) ? await readAllContents(call, account.id, placed, query) : null
   const present = await presenterOf(call, place, messages, query, form, contents)
-  const giveWay = createGiveWay()
   const texts: string[] = []
   for (const message of messages) {
     // With bodies that is up to 32 MiB of text.
-    if (contents !== null) await giveWay()
+    if (contents !== null) await yieldToLoop()
     texts.push(JSON.stringify(present(message)))
   }
   return `[${texts.join(',')}]`
@@ -195,9 +190,33 @@ const getRoute = (path: MessagePattern) =>
     query: schema.messageQuery,
     response: schema.messageView,
     async handler({ path, query }, call) {
-      return showMessage(call, await locate(call, path, query.delimiter), query, liteForm)
+      const show = async (): Promise<JsonText> =>
+        showMessage(call, await locate(call, path, query.delimiter), query, liteForm)
+      return asksServer(query) ? show() : keptMessage(call, path, query, show)
     },
   })
+
+/** The answer from the index as it was given before, while the account's mail is the same. */
+async function keptMessage(
+  call: Call,
+  { id, label, message_id, folder }: MessagePath,
+  query: z.output<typeof schema.messageQuery>,
+  show: () => Promise<JsonText>,
+): Promise<JsonText> {
+  const { account } = await findAccount(call, id, label)
+  const version = call.engine.store.messages.version(account.id)
+  const shownAs = [call.baseUrl, account.label, account.options.rawFileList]
+  const key = JSON.stringify([account.id, message_id, folder, query, ...shownAs])
+  const known = keptLists.get(key)
+  if (known?.version === version) return new JsonText(known.text)
+  const answer = await show()
+  keptLists.set(key, { version, reach: undefined, text: answer.text })
+  return answer
+}
+
+function asksServer(wanted: schema.Wishes): boolean {
+  return wantsContents(wanted) || wanted.body_search_string !== undefined
+}
 
 export async function showMessage(
   call: Call,
@@ -205,7 +224,7 @@ export async function showMessage(
   query: schema.Wishes,
   form: MessageForm,
 ): Promise<JsonText> {
-  if (wantsContents(query) || query.body_search_string !== undefined) call.touchesImap(user)
+  if (asksServer(query)) call.touchesImap(user)
   await mustHoldText(call, message, folder, query)
   const contents = wantsContents(query) ? new Map([[message.id, await readContents(call, message, query)]]) : null
   const folders = await call.engine.store.folders.list(account.id)

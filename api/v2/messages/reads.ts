@@ -7,7 +7,7 @@ import {
   type AccountRecord,
   type AttachmentRecord,
   conversationOf,
-  createGiveWay,
+  yieldToLoop,
   describeFile,
   isShownFile,
   type MessageAddresses,
@@ -201,11 +201,10 @@ async function threadSizes(
   const { store } = call.engine
   const hidden = hiddenPlaces(account, await store.folders.list(account.id))
   const byThread = new Map<string, number>()
-  const giveWay = createGiveWay()
   for (const message of messages) {
     if (byThread.has(message.threadId)) continue
     call.signal.throwIfAborted()
-    await giveWay()
+    await yieldToLoop()
     const { threadIds } = await conversationOf(store, message)
     const size = await store.messages.count(account.id, { threadIds, hidden })
     for (const threadId of threadIds) byThread.set(threadId, size)

@@ -18,7 +18,7 @@ import { once } from 'node:events'
 import type { LookupFunction, Socket } from 'node:net'
 import type { Release } from '../../budget.ts'
 import { AppError } from '../../errors.ts'
-import { createGiveWay } from '../../waits.ts'
+import { yieldToLoop } from '../../waits.ts'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
 import type { SessionOptions } from '../session-types.ts'
@@ -249,7 +249,6 @@ function takeIn(
 ): (allowance: Allowance) => void {
   const { streamer } = wire
   const frames = createFrames()
-  const giveWay = createGiveWay()
   const shares = createShares(streamer, take)
   const isOver = (): boolean => streamer.destroyed
 
@@ -262,21 +261,21 @@ function takeIn(
   }
 
   async function read(chunk: Buffer): Promise<void> {
-    await giveWay()
+    await yieldToLoop()
     await shares.grow(frames.responseBytes + frames.lineBytes + chunk.length)
     if (isOver()) return
     for (const frame of frames.read(chunk)) {
       streamer.responseBytes = frames.responseBytes
       await hand(frame)
       shares.giveBack()
-      await giveWay()
+      await yieldToLoop()
       if (isOver()) return
     }
     streamer.responseBytes = frames.responseBytes
     streamer.lineBytes = frames.lineBytes
   }
 
-  streamer.processInputChunk = (chunk) => shares.work(() => read(chunk))
+  streamer.processInputChunk = read
   return (allowance) => frames.begin(allowance)
 }
 
@@ -311,12 +310,11 @@ const uncounted = 65_536
 const heldTimes = 2
 const step = 1_048_576
 
-/** Shares of the budget for the answer under way. The server is not to blame for the time that we wait or work. */
+/** Shares of the budget for the answer under way. */
 function createShares(streamer: Streamer, take: SessionOptions['take']) {
   const closed = new AbortController()
   let releases: Release[] = []
   let held = 0
-  let ours = false
 
   function giveBack(): void {
     if (held === 0) return
@@ -327,14 +325,7 @@ function createShares(streamer: Streamer, take: SessionOptions['take']) {
 
   async function draw(bytes: number): Promise<void> {
     const more = Math.ceil((bytes - held) / step) * step
-    const release = await take?.(more * heldTimes, {
-      signal: closed.signal,
-      pace: {
-        moved: () => (held > 0 && !ours ? streamer.readBytesCounter : null),
-        end: () =>
-          streamer.destroy(new AppError('timeout', 'the mail server was too slow while others waited for memory')),
-      },
-    })
+    const release = await take?.(more * heldTimes, { signal: closed.signal })
     if (!release) throw new AppError('timeout', 'too much is read from mail servers at once (MAILROOM_BUFFER_MAX)')
     releases.push(release)
     held += more
@@ -352,10 +343,5 @@ function createShares(streamer: Streamer, take: SessionOptions['take']) {
       await draw(bytes).catch((error: unknown) => void streamer.destroy(error as Error))
     },
     giveBack,
-    /** Work on what has come. */
-    async work(run: () => Promise<void>): Promise<void> {
-      ours = true
-      await run().finally(() => (ours = false))
-    },
   }
 }

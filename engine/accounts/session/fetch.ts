@@ -79,10 +79,9 @@ interface Job {
   /** UIDs that have been handed on: an answer that comes twice counts once. */
   readonly seen: Set<number>
   readonly found: FetchedMessage[]
-  readonly heard: (() => void) | undefined
 }
 
-async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, form: Form): Promise<void> {
+async function ask(deps: Parts, { send, range, last, seen, found }: Job, form: Form): Promise<void> {
   const { facts, unparsed } = deps
   const within = last ? () => true : inSet(range)
   const onFetch: Untagged = (response) => {
@@ -92,11 +91,11 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
     else if (seen.size < mostAtOnce && within(message.uid) && !seen.has(message.uid)) {
       seen.add(message.uid)
       found.push(message)
-      heard?.()
     }
   }
   const args: Argument[] = [uidSet(range), indexItems(facts, form)]
-  const allowance = { ...headersOnly, leftOut: (head: string) => unparsed.add(head) }
+  // No closure of this function: the allowance is kept until the next command.
+  const allowance = { ...headersOnly, leftOut: unparsed.add }
   const reply = await send('UID FETCH', args, { FETCH: onFetch }, allowance)
   // Not by RFC822.SIZE, which a server may know from its cache. What is there all the same is asked for again.
   const isThere = ({ headers, body }: FetchedMessage): boolean => headers.length > 0 && body?.size !== 0
@@ -138,7 +137,6 @@ async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Pr
 interface IndexOptions {
   /** With the mailbox's last message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). */
   readonly last?: boolean
-  readonly heard?: (() => void) | undefined
 }
 
 /** Of what changed since a mod-sequence no more is held at once: messages, and bytes of what the server says. */
@@ -318,11 +316,11 @@ export function createFetcher(deps: Parts) {
      * UID FETCH of what the index needs. `range` is a UID set ('5:9,12', '100:*'). What the server cannot give (tagged
      * NO, unreadable) is left out: the caller bisects.
      */
-    async fetchIndex(range: string, { last = false, heard }: IndexOptions = {}): Promise<FetchedMessage[]> {
+    async fetchIndex(range: string, { last = false }: IndexOptions = {}): Promise<FetchedMessage[]> {
       const pieces = splitSet(range)
       return deps.line.run(async (send) => {
         const found: FetchedMessage[] = []
-        for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, heard, seen: new Set(), found })
+        for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, seen: new Set(), found })
         return found
       })
     },

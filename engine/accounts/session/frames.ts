@@ -249,11 +249,24 @@ function isUnasked(state: State, head: string): boolean {
   return state.fetches > mostUnasked
 }
 
+/** The beginning of the response: no more pieces are put together than it needs, however many have come. */
 function headOf({ lines, line }: State): string {
-  const pieces = [...lines, ...line]
-  const first = pieces[0] ?? empty
-  const start = first.length >= headLength || pieces.length === 1 ? first : Buffer.concat(pieces)
-  return start.toString('latin1', 0, headLength).replace(/^\0+/, '')
+  const first = lines[0] ?? line[0] ?? empty
+  if (first.length >= headLength) return textOf(first)
+  const pieces: Buffer[] = []
+  let length = 0
+  for (const part of [lines, line]) {
+    for (let at = 0; at < part.length && length < headLength; at += 1) {
+      const piece = part[at] ?? empty
+      pieces.push(piece)
+      length += piece.length
+    }
+  }
+  return textOf(Buffer.concat(pieces))
+}
+
+function textOf(head: Buffer): string {
+  return head.toString('latin1', 0, headLength).replace(/^\0+/, '')
 }
 
 function leaveOut(state: State, limit: string): void {

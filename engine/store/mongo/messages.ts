@@ -132,7 +132,7 @@ export function placedFilter(
 
 /** A folder's id is made of its account's, so what was once looked up stays true. */
 function createKnownUids({ collections, read }: MongoContext): MessageStore['knownUids'] {
-  const accounts = new LRUCache<string, string>({ max: 20_000 })
+  const accounts = new LRUCache<string, string>({ maxSize: 20_000, sizeCalculation: () => 1 })
   const accountOf = async (folderId: string): Promise<string | null> => {
     const known = accounts.get(folderId)
     if (known !== undefined) return known
@@ -216,7 +216,6 @@ export function createMessages(context: MongoContext): MessageStore {
       }
       return found
     },
-    version: () => Promise.resolve(null),
     count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
     totals: (accountId) => totals(context, accountId),
     gone: (accountId, before, limit) =>

@@ -127,9 +127,6 @@ export const keyedDeletes = {
     (SELECT key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
 } as const
 
-/** At once, so that no page of what is going is kept, and again at the end: a call may still have written. */
-const forgetVersion = 'DELETE FROM mail_versions WHERE account_id = ?'
-
 /** Marks of deltas that an owner has counted, who took the account over meanwhile. */
 export const someMark = 'SELECT 1 FROM contact_marks WHERE account_id = ? LIMIT 1'
 
@@ -143,7 +140,6 @@ async function removeOnce(db: Database, id: string): Promise<boolean> {
   const begun = await db.write(() => {
     const account = claim(db, id)
     if (!account) return null
-    db.run(forgetVersion, id)
     return { userId: account.userId, folders: db.rows('SELECT id FROM folders WHERE account_id = ?', id) }
   })
   if (!begun) return true
@@ -156,7 +152,6 @@ async function removeOnce(db: Database, id: string): Promise<boolean> {
   return db.write(() => {
     if (db.row(someMark, id)) return false
     db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', begun.userId, id)
-    db.run(forgetVersion, id)
     db.run('DELETE FROM accounts WHERE id = ?', id)
     return true
   })

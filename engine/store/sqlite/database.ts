@@ -7,7 +7,6 @@
  * the common commit. A transaction never gives up the thread, so nothing sees half of one.
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
-import { LRUCache } from 'lru-cache'
 import { workAsNobody } from '../../observe/loop.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
 
@@ -226,21 +225,15 @@ function createStatements(database: DatabaseSync) {
     const row = byIndex(sql).get(...values) as unknown as readonly SQLOutputValue[] | undefined
     return row?.[0]
   }
-  const parsed = createParsed()
   return {
-    /** First column of the first row, parsed as JSON, and kept; null = no row. */
+    /** First column of the first row, parsed as JSON; null = no row. */
     doc: (sql: string, ...values: readonly Value[]): unknown => {
       const text = first(sql, values)
-      return typeof text === 'string' ? parsed.memo(text) : null
+      return typeof text === 'string' ? (JSON.parse(text) as unknown) : null
     },
     /** First column of every row, parsed as JSON. */
     docs: (sql: string, ...values: readonly Value[]) =>
       tuples(sql, ...values).map(([text]) => JSON.parse(text as string) as unknown),
-    /** The same, kept as a whole: one array for as long as no row changes. */
-    keptDocs: (sql: string, ...values: readonly Value[]) => {
-      const docs = tuples(sql, ...values).map(([text]) => String(text))
-      return parsed.memo(`[${docs.join()}]`)
-    },
     /** Every row as its columns in order. */
     tuples,
     row: (sql: string, ...values: readonly Value[]): Row | null => byName(sql).get(...values) ?? null,
@@ -257,17 +250,6 @@ function createStatements(database: DatabaseSync) {
 }
 
 export type Statements = ReturnType<typeof createStatements>
-
-/** Documents by their text: calls read the same ones again and again, and parsing takes longer than reading. */
-function createParsed(): LRUCache<string, object> {
-  return new LRUCache({
-    max: 10_000,
-    maxSize: 16_777_216,
-    maxEntrySize: 8_388_608,
-    sizeCalculation: (_, text) => text.length,
-    memoMethod: (text) => JSON.parse(text) as object,
-  })
-}
 
 function createCache(database: DatabaseSync, asArrays: boolean): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>()

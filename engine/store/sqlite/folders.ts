@@ -68,7 +68,7 @@ async function removeFolder(db: Database, folder: FolderRecord, epoch: number, n
 }
 
 export function createFolders(db: Database, keyed: KeyedCollections, now: () => number): FolderStore {
-  const list = (accountId: string) => db.read(() => db.keptDocs(folderList, accountId) as FolderRecord[])
+  const list = (accountId: string) => db.read(() => db.docs(folderList, accountId) as FolderRecord[])
   return {
     ...folderBasics(keyed),
     list,

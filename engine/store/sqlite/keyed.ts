@@ -111,7 +111,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
       db.read(() => {
         const { sql, values } = keyedList(kind, where, options)
         // the array is the caller's own
-        return [...(db.keptDocs(sql, ...values) as readonly R[])]
+        return db.docs(sql, ...values) as R[]
       }),
     count: (where) => db.read(() => count(where, -1)),
     edit: (key, patch, expected = {}, outbox = []) =>

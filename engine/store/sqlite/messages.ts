@@ -1,7 +1,6 @@
 /** The index of mail: queries, lookups and lists, and the one way in which rows of messages change. */
-import { LRUCache } from 'lru-cache'
 import { attachmentReads } from '../aggregates.ts'
-import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
+import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
 import { hidingKeys, isLive, liesAt, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
 import type { Database, Row, Sql, Statements, Value } from './database.ts'
@@ -176,30 +175,12 @@ function knownUid(row: Row): KnownUid {
   }
 }
 
-/** Of accounts: a list of 2.0 asks for each of its own. */
-const keptTotals = 20_000
-
-/** Counted anew once the account's mail has changed. */
-function createTotals(db: Database): (accountId: string) => MailTotals {
-  const kept = new LRUCache<string, MailTotals & { readonly version: number }>({ max: keptTotals })
-  return (accountId) => {
-    const version = db.number(mailVersion, accountId)
-    const known = kept.get(accountId)
-    if (known?.version === version) return known
-    const attachments = db.number(messageLookups.attachments, accountId)
-    const found = { version, messages: count(db, accountId, {}), attachments }
-    kept.set(accountId, found)
-    return found
-  }
-}
-
 function count(sql: Statements, accountId: string, query: MessageQuery): number {
   const statement = messageCount(accountId, query)
   return statement ? sql.number(statement.sql, ...statement.values) : 0
 }
 
 export function createMessages(db: Database): MessageStore {
-  const totals = createTotals(db)
   const { byMessageId, byHostedId } = messageLookups
   const own = (accountId: string, id: string): MessageRecord | null => {
     const record = db.doc(messageLookups.byId, id) as MessageRecord | null
@@ -232,9 +213,12 @@ export function createMessages(db: Database): MessageStore {
         const found = [...new Set(references)].map((id) => [id, lookUp(byMessageId, accountId, id, 1)[0]] as const)
         return new Map(found.flatMap(([id, record]) => (record ? [[id, record] as const] : [])))
       }),
-    version: (accountId) => db.read(() => db.number(mailVersion, accountId)),
     count: (accountId, query) => db.read(() => count(db, accountId, query ?? {})),
-    totals: (accountId) => db.read(() => totals(accountId)),
+    totals: (accountId) =>
+      db.read(() => ({
+        messages: count(db, accountId, {}),
+        attachments: db.number(messageLookups.attachments, accountId),
+      })),
     gone: (accountId, before, limit) =>
       db.read(() => db.docs(messageLookups.gone, accountId, before, limit) as MessageRecord[]),
     older: (accountId, after, limit) =>
@@ -275,16 +259,13 @@ export function createUnit(sql: Statements) {
     get: (id: string) => after.get(id) ?? stored(id),
     put: (record: MessageRecord) => void after.set(record.id, record),
     flush: (): void => {
-      const accounts = new Set<string>()
       // first the places that are given up: another message of this unit may have taken one
       for (const record of after.values()) dropPlacements(sql, stored(record.id), record)
       for (const record of after.values()) {
         saveMessage(sql, stored(record.id), record)
         before.set(record.id, record)
-        accounts.add(record.accountId)
       }
       after.clear()
-      for (const accountId of accounts) touchMail(sql, accountId)
     },
   }
 }
@@ -295,15 +276,6 @@ function saveMessage(sql: Statements, before: MessageRecord | null, after: Messa
   else tables.messages.insert(sql, after)
   savePlacements(sql, before?.placements ?? [], after)
   saveKeys(sql, before, after)
-}
-
-/** Of an account's mail as a whole; no row = none was ever written. */
-const mailVersion = 'SELECT version FROM mail_versions WHERE account_id = ?'
-
-function touchMail(sql: Statements, accountId: string): void {
-  // as many bits as a number holds exactly
-  const version = Math.floor(Math.random() * 2 ** 53)
-  sql.run('INSERT OR REPLACE INTO mail_versions (account_id, version) VALUES (?, ?)', accountId, version)
 }
 
 /** Its own alone: a copy that writes over may have given the place to another message before. */

@@ -198,6 +198,7 @@ export const migrations: readonly string[] = [
   settings,
   accountConditions,
   deletedKeys,
+  'DROP TABLE IF EXISTS mail_versions',
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

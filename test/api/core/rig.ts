@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createApp, createServer, type App } from '../../../api/app.ts'
 import type { Route } from '../../../api/route.ts'
 import { openBrand } from '../../../engine/connect/brand.ts'
+import { keepRecords } from '../../../engine/store/kept-records.ts'
 import { createDevelopers, createRevocations } from '../../../engine/developers.ts'
 import { createBudget, readConfig, silentLogger, type Engine, type Logger, type Store } from '../../../engine/index.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
@@ -91,7 +92,7 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
     brand: openBrand(config),
     log: options.log ?? silentLogger,
     metrics: createMetrics(),
-    store,
+    store: keepRecords(store),
     sealer,
     developers,
     revocations: createRevocations(),

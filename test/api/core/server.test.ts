@@ -135,9 +135,8 @@ suite('server', () => {
     }
   })
 
-  test('who takes no answer is cut off, also when the answers are errors, whatever it sends meanwhile', async () => {
+  test('who takes no answer is cut off, also when the answers are errors', async () => {
     let [sent, out, ended] = [0, 0, false]
-    let timer: NodeJS.Timeout | undefined
     const client = connect(rig.port, '127.0.0.1').pause()
     client.on('error', () => undefined)
     const ask = (): void => {
@@ -154,11 +153,9 @@ suite('server', () => {
     rig.server.once('connection', (socket) => socket.once('close', () => (ended = true)))
     try {
       ask()
-      timer = setInterval(() => client.write('\r\n'), 500)
       await until('the end of the connection', () => ended, { explain: () => `${out} of ${sent}` })
       assert(out < sent, 'one answer waited')
     } finally {
-      clearInterval(timer)
       rig.server.off('request', count)
       client.destroy()
     }

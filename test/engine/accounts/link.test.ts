@@ -6,7 +6,7 @@ import { createLink, notBegun } from '../../../engine/accounts/link.ts'
 import { createLoginLimiter } from '../../../engine/accounts/login-limiter.ts'
 import { createHostLogins, login } from '../../../engine/accounts/login.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
-import { createLoans } from '../../../engine/turns.ts'
+import { createFairQueue } from '../../../engine/fair-queue.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { openStage, sealer } from './stage.ts'
@@ -94,7 +94,7 @@ suite('a login that waits for its turn at the host', () => {
     const noTokens = { get: () => Promise.reject(new Error('no token')), forget: () => undefined }
     const loginDeps = {
       ...{ sync: deps, sealer, tokens: noTokens, openSession, limiter, hostLogins: createHostLogins(Date.now) },
-      dialing: createLoans({ places: 1, lendMs: 5000, progressMs: 0, ended: 'too slow' }),
+      dialing: createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' }),
     }
     const link = createLink({
       login: async (priority, signal, hurried) =>

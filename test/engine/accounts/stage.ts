@@ -256,7 +256,7 @@ export function jobOf({ deps, state, session }: SyncContext): Parameters<typeof 
     state,
     onFolder: async (path, task) => {
       await session.select(path)
-      return task(session, () => undefined)
+      return task(session)
     },
     pause: () => Promise.resolve(),
   }
