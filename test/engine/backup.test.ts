@@ -147,6 +147,27 @@ suite('backups', () => {
     )
   })
 
+  test('what SQLite left beside a broken store goes with it: its log is not replayed into the restored one', async () => {
+    const directory = join(folder, 'wal')
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'secret'), readFileSync(join(folder, 'one', 'secret')))
+    restoreStore(configOf('wal'), file())
+    const path = join(directory, 'mailroom.sqlite')
+    let log = Buffer.alloc(0)
+    await withStore('wal', async (store) => {
+      await store.calls.append(Array.from({ length: 50 }, () => call(newId())))
+      // As after a crash: the log is there, and the file lacks what is in it.
+      log = readFileSync(`${path}-wal`)
+    })
+    assert(log.length > 0)
+    writeFileSync(`${path}-wal`, log)
+    writeFileSync(path, 'broken')
+    const { kept } = restoreStore(configOf('wal'), file())
+    assert(kept !== null && !existsSync(`${path}-wal`))
+    assert.deepEqual(readFileSync(`${kept}-wal`), log)
+    assert.deepEqual(readFileSync(path), readFileSync(file()))
+  })
+
   test('it is refused while the service runs, and of a file that is not fit', async () => {
     await withStore('one', () => {
       refused('one', file(), /in use by another process/)

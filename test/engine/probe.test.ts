@@ -144,6 +144,16 @@ suite('the trial login', () => {
     assert.deepEqual(said, [{ ...withToken, refreshToken: 'refresh-2' }, 'login'])
   })
 
+  test('an access token that the mail server refused is not used again', async (t) => {
+    const { settings } = await serve(t)
+    let count = 0
+    const token = () => Promise.resolve({ accessToken: `token-${count}`, renewAt: Infinity, rotated: null })
+    const probe = probeWith({ tokens: { get: token, forget: () => (count += 1) } })
+    const first = await probe('dev', settings, withToken)
+    assert(!first.ok && first.failure === 'auth_rejected')
+    assert((await probe('dev', settings, withToken)).ok)
+  })
+
   test('ends in time with a host that hangs at any point', async (t) => {
     const mute = createServer()
     mute.listen(0, '127.0.0.1')

@@ -76,6 +76,25 @@ suite('the application', () => {
     assert.equal((await rig.call('POST', `/app/logs/webhooks/${'0'.repeat(32)}/redeliver`)).status, 404)
   })
 
+  test('a callback is sent again only by the developer who owns it', async () => {
+    const made = await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, { callback_url: `${receiver.url}/owned` })
+    const webhookId = String(made['webhook_id'])
+    await box.deliver({ subject: 'owned', id: 'owned-1' })
+    const row = await until('delivered', async () => {
+      const [one] = await rig.list(`/app/logs/webhooks?webhook_id=${webhookId}`)
+      return one?.['state'] === 'delivered' ? one : null
+    })
+    const { developer, secret } = await rig.engine.developers.create('Stranger')
+    const authorization = `Basic ${Buffer.from(`${developer.apiKey}:${secret}`).toString('base64')}`
+    const again = `/app/logs/webhooks/${String(row['delivery_id'])}/redeliver`
+    const answer = await rig.call('POST', again, {}, { headers: { authorization } })
+    assert.equal(answer.status, 404, answer.text)
+    const kept = await rig.engine.store.outbox.get(String(row['delivery_id']))
+    assert.deepEqual([kept?.state, kept?.attemptCount], ['delivered', 1])
+    assert.equal((await rig.ok('POST', again))['redelivered'], 1)
+    await rig.ok('DELETE', `/lite/users/${box.userId}/webhooks/${webhookId}`)
+  })
+
   test('the log of callbacks is filtered by webhook, user, time and status', async () => {
     const hook = async (mailbox: TestMailbox, url: string): Promise<string> => {
       const made = await rig.ok('POST', `/lite/users/${mailbox.userId}/webhooks`, { callback_url: url })

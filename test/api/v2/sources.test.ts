@@ -1,10 +1,11 @@
 /** Accounts and sources of 2.0: what is made, shown, edited and removed. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
-import { v2Mailbox } from './rig.ts'
+import { addSource, v2Mailbox } from './rig.ts'
 
 suite('accounts of 2.0', () => {
   let rig: LiteRig
@@ -169,5 +170,39 @@ suite('accounts of 2.0', () => {
       assert.equal(refused.status, 400, `${name} ${wrong}`)
       assert.match(String(refused.json['value']), new RegExp(`^${name}: `))
     }
+  })
+
+  test('a move between them is done again by a copy of the same size alone, and within one by no place of its own', async () => {
+    const box = await v2Mailbox(rig, 'again')
+    const other = 'again-2@mail.example'
+    rig.imap.addUser(other)
+    const { label, accountId: otherId } = await addSource(rig, box, other)
+    const path = (id: string): string => `${box.account}/messages/${encodeURIComponent(id)}`
+    const idThere = (subject: string): Promise<string> =>
+      until(subject, async () => {
+        const [found] = await rig.engine.store.messages.list(otherId, { subject }, { limit: 1, offset: 0 })
+        return found?.id
+      })
+
+    // Without a Message-ID, of one second and subject.
+    const run = (text: string): string =>
+      `From: cron@x.example\r\nSubject: larger\r\nDate: Mon, 6 May 2024 10:00:00 +0000\r\n\r\n${text}\r\n`
+    const id = await box.deliverRaw(run('run'), 'larger')
+    rig.imap.append(other, 'Archive', run('a longer run'))
+    await idThere('larger')
+    await rig.ok('DELETE', path(id))
+    const answer = await rig.call('POST', path(id), { dst_source: label, dst_folder: 'Archive', move: 1 })
+    assert.equal(answer.status, 404, answer.text)
+
+    // The other source had this mail, and has it no more.
+    const date = new Date()
+    rig.imap.append(other, 'INBOX', mail({ to: box.email, subject: 'both', date }))
+    await rig.ok('DELETE', path(await idThere('both')))
+    await rig.ok('POST', path(await box.deliver({ subject: 'both', date })), { dst_folder: 'Archive' })
+    const move = { dst_source: box.label, dst_folder: 'Archive', move: 1 }
+    await rig.ok('POST', path('<both@sender.example>'), move)
+    const copies = (folder: string): number =>
+      rig.imap.folder(box.email, folder).messages.filter(({ raw }) => raw.includes('Subject: both\r\n')).length
+    assert.deepEqual([copies('INBOX'), copies('Archive')], [0, 1])
   })
 })

@@ -16,7 +16,7 @@ import { createTokens } from '../../../engine/oauth/tokens.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { client, mailScope, type Oidc, scope, signIn, startOidc } from '../../support/oidc.ts'
 import { openTestStore, type TestStore } from '../../support/test-store.ts'
-import { refused, startTokenEndpoint } from '../../support/token-endpoint.ts'
+import { granted, refused, startTokenEndpoint } from '../../support/token-endpoint.ts'
 
 const developerId = 'd'.repeat(24)
 const redirectUri = 'http://127.0.0.1:1/connect/oauth2callback'
@@ -147,6 +147,27 @@ suite('sign-in at an OAuth provider', () => {
   test('access to the mail that is not granted', async () => {
     oidc.mood.withheld = [mailScope]
     await fails(open({ MAILROOM_OAUTH_PARAMS_A: '' }).whole(), 'scope_missing', /https:\/\/mail\.example\/imap/)
+  })
+
+  test('a scope that the provider names in another case is granted', async (t) => {
+    const endpoint = await startTokenEndpoint()
+    t.after(() => endpoint.close())
+    const flow = open({
+      MAILROOM_OAUTH_AUTHORIZATION_URL_A: `${oidc.origin}/auth`,
+      MAILROOM_OAUTH_TOKEN_URL_A: endpoint.url,
+      MAILROOM_OAUTH_ISSUER_A: '',
+      MAILROOM_OAUTH_SCOPE_A: 'Mail.Read https://mail.example/IMAP',
+    })
+    for (const [said, reason] of [
+      ['mail.read HTTPS://MAIL.EXAMPLE/imap', null],
+      ['MAIL.READ', 'scope_missing'],
+    ] as const) {
+      endpoint.answer(() => granted('access', { refresh_token: 'refresh', scope: said }))
+      const { state } = await flow.begin()
+      const done = flow.finish(new URL(`${redirectUri}?code=c&state=${state}`))
+      if (reason === null) assert.equal((await done).refreshToken, 'refresh')
+      else await fails(done, reason)
+    }
   })
 
   test('no refresh token', async () => {

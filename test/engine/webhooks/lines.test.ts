@@ -5,8 +5,13 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { readConfig } from '../../../engine/config.ts'
+import { silentLogger } from '../../../engine/observe/log.ts'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
+import { Channel } from '../../../engine/webhooks/channel.ts'
 import { Lines, type ReadPlan } from '../../../engine/webhooks/lines.ts'
+import { until } from '../../support/until.ts'
 import { laneRow as row } from './lane-row.ts'
 
 /** What the store answers: pending rows in order, without some accounts, or without their historical rows. */
@@ -282,4 +287,55 @@ suite('rows in memory', () => {
     lines.finish(busy)
     assert.equal(lines.wantsRead(), true, 'the rest of its account')
   })
+})
+
+suite('rows of a channel', () => {
+  for (const ends of ['before', 'after'] as const)
+    test(`a row that is sent by hand while the outbox is read, and ends ${ends} the read, is sent once`, async () => {
+      const one = row('a', 0)
+      const [read, sent] = [Promise.withResolvers<OutboxRecord[]>(), Promise.withResolvers<undefined>()]
+      const handled: string[] = []
+      const reads: (readonly string[])[] = []
+      const channel = new Channel('c', {
+        store: {
+          outbox: {
+            pending: (_, except) => {
+              reads.push(except)
+              return reads.length === 1 ? read.promise : Promise.resolve([])
+            },
+          },
+        },
+        attempts: {
+          async handle({ id }) {
+            handled.push(id)
+            await sent.promise
+            const attempt = { at: 1, durationMs: 1, status: 200, error: null, response: '' }
+            return { until: null, attempt, failure: null }
+          },
+        },
+        log: silentLogger,
+        now: () => 1000,
+        random: () => 0.5,
+        config: readConfig({}),
+        notify: ({ type }) => {
+          if (type === 'room') void channel.claim()
+        },
+      })
+      channel.start()
+      assert.equal(reads.length, 1)
+      channel.sendNow(one)
+      if (ends === 'before') {
+        sent.resolve(undefined)
+        await channel.settled()
+      }
+      // As the store had it when the read began.
+      read.resolve([one])
+      await nextTurn()
+      await nextTurn()
+      sent.resolve(undefined)
+      await until('read anew', () => reads.length > 1)
+      channel.stop()
+      await channel.settled()
+      assert.deepEqual(handled, [one.id])
+    })
 })
