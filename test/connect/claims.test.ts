@@ -89,6 +89,17 @@ suite('a claim of a connect token that was left over', () => {
     assert.equal((await desk.view(of))['email_account_id'], box.label)
   })
 
+  test('a token that two browsers use at once makes one account', async () => {
+    rig.imap.addUser('duo@mail.example', { password: 'secret' })
+    const of = await desk.token({ email: 'duo@mail.example' })
+    const visitors = [await desk.enter(of), await desk.enter(of)]
+    await Promise.all(visitors.map((one) => desk.connect(one, of, desk.login('duo@mail.example'))))
+    assert.equal((await rig.list('/lite/users?email=duo@mail.example')).length, 1)
+    const accounts = await rig.engine.store.accounts.page(null, 100)
+    assert.equal(accounts.filter(({ email }) => email === 'duo@mail.example').length, 1)
+    assert.equal((await rig.engine.store.tokens.find(of))?.tries, 1, 'the second joins the first')
+  })
+
   test('a token that is removed during the login, or whose user is, makes nothing', async () => {
     rig.imap.addUser('fay@mail.example', { password: 'secret' })
     const user = String((await rig.ok('POST', '/lite/users', { email: 'fay@mail.example' }))['id'])

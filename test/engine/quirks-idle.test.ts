@@ -53,6 +53,17 @@ suite('IDLE', () => {
     }
   })
 
+  test('ended early now and then, it is trusted again after each round that was not', async (t) => {
+    const { server, inbox } = await play(t)
+    const session = await inbox()
+    const early = { command: on('IDLE', { lines: ['+ idling'], tagged: 'OK done' }) }
+    for (const hooks of [early, early, {}, early, early, {}]) {
+      server.hooks = hooks
+      await session.idle(20, long())
+    }
+    assert.equal(session.capabilities.idle, true)
+  })
+
   test('it is renewed on time, and the mailbox is heard in every round', async (t) => {
     const { server, inbox } = await play(t)
     const session = await inbox()

@@ -79,6 +79,17 @@ describe('a revocation', () => {
     await until('its stream has ended', () => stream.ended, atOnce)
   })
 
+  test('a console’s page is told nothing more when the time of its session is over', async (t) => {
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const entered = await callRaw(rig.port, 'POST', '/console/login', { headers: form, body: `password=${password}` })
+    const cookie = entered.headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    const stream = await openEventStream(`${rig.url}/console/events?page=/console/tokens`, { cookie })
+    await until('the page is sent', () => stream.text.includes('retry'))
+    assert.deepEqual([stream.status, stream.ended], [200, false])
+    t.mock.method(rig.engine.operators, 'session', () => null)
+    await until('its stream has ended', () => stream.ended, { withinMs: 5000 })
+  })
+
   test('callbacks of a revoked key wait, untried, and go out when it is in force again', async () => {
     const callback_url = `${receiver.url}/held`
     const { webhook_id } = await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, { callback_url })

@@ -79,6 +79,15 @@ suite('a mailbox that is being read for the first time', () => {
     }
   })
 
+  test('of a folder that was refused an unknown message is 503, not 404', async () => {
+    const name = encodeURIComponent('<out of reach@sender.example>')
+    const known = encodeURIComponent('<number-299-@sender.example>')
+    for (const message of [name, known, '0'.repeat(40)]) {
+      const answer = await rig.call('GET', `${path}/folders/Refused/messages/${message}`)
+      assert.equal(answer.status, 503, answer.text)
+    }
+  })
+
   test('contacts that are known are answered, with the counts so far', async () => {
     const { contacts } = await rig.ok('GET', `/lite/users/${userId}/contacts`)
     assert.equal((contacts as Json[])[0]?.['email'], 'ada@sender.example')

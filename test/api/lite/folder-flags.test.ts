@@ -38,4 +38,18 @@ suite('flags of a message in two folders', () => {
       assert.deepEqual(((await rig.ok('GET', `${list}/${id}/flags`))['flags'] as Json)['raw'], [flag])
     })
   }
+
+  test('our id with a folder in the path that the message is not in names no other mail of its Message-ID', async () => {
+    const date = new Date()
+    const here = await box.deliver({ subject: 'here', id: 'shared', date })
+    const there = await box.deliver(
+      { subject: 'there', id: 'shared', date: new Date(date.getTime() + 1000) },
+      'Archive',
+    )
+    assert.notEqual(here, there)
+    const at = (name: string): string => `${box.path}/folders/Archive/messages/${encodeURIComponent(name)}`
+    assert.equal((await rig.ok('GET', at('<shared@sender.example>')))['message_id'], there)
+    assert.equal((await rig.call('GET', at(here))).status, 404)
+    assert.equal((await rig.call('POST', `${at(here)}/read`)).status, 404)
+  })
 })

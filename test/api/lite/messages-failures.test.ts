@@ -171,6 +171,20 @@ suite('a mail server that fails', () => {
     assert(answer.bytes < 2_840_000)
   })
 
+  test('a link does not show the words of the mail server, which the call with a key does', async () => {
+    const id = await mailbox.indexed('with file')
+    const file = `${mailbox.path}/messages/${id}/attachments/0`
+    const { link } = await rig.ok('GET', `${file}?as_link=1`)
+    rig.imap.hooks = { command: (call) => (isRead(call) ? { tagged: 'NO mailbox of ann@inner.example' } : undefined) }
+    const shown = await rig.call('GET', String(link).slice(rig.url.length), undefined, { headers: {} })
+    const own = await rig.call('GET', file)
+    rig.imap.hooks = {}
+    assert.match(own.text, /ann@inner\.example/)
+    assert.equal(shown.status, own.status)
+    assert.match(String(shown.json['value']), /^the file cannot be read from the mail server now/)
+    assert(!shown.text.includes('inner.example'))
+  })
+
   test('an expired link is 403 and says so', async () => {
     const id = await mailbox.indexed('with file')
     const { link } = await rig.ok('GET', `${mailbox.path}/messages/${id}/attachments/0?as_link=1`)

@@ -119,6 +119,32 @@ suite('a server that gives less of a part than it says', () => {
     }
   })
 
+  test('an answer that lacks one of two bodies: it is asked for alone, and both are shown', async () => {
+    const message = multipart(
+      'multipart/alternative',
+      'outer',
+      [entity(['Content-Type: text/plain'], 'plain'), entity(['Content-Type: text/html'], '<b>html</b>')],
+      ['From: a@b.example', `To: ${box.email}`, 'Subject: two bodies', 'MIME-Version: 1.0'],
+    )
+    const id = await box.deliverRaw(message, 'two bodies')
+    const lacked: string[] = []
+    const lacking = (response: Buffer): Buffer => {
+      const said = response.toString('latin1')
+      const second = / BODY\[2\]<0> \{11\}\r\n<b>html<\/b>/
+      if (!said.includes('BODY[1]') || !second.test(said)) return response
+      lacked.push(said)
+      return Buffer.from(said.replace(second, ''), 'latin1')
+    }
+    rig.imap.hooks = { send: lacking }
+    const contents = (bodies: unknown): unknown[] => (bodies as Json[]).map((body) => body['content'])
+    const wanted = ['plain', '<b>html</b>']
+    assert.deepEqual(contents((await rig.ok('GET', `${box.path}/messages/${id}/body`))['bodies']), wanted)
+    assert.equal(lacked.length, 1)
+    const [listed] = await rig.list(`${box.path}/messages?include_body=1&subject=two%20bodies`)
+    assert.deepEqual(contents(listed?.['bodies']), wanted)
+    assert.notEqual(lacked.at(1), undefined)
+  })
+
   test('a size that is wrong makes nothing truncated: the whole message has no more', async () => {
     rig.imap.hooks = {
       send: (response) => {

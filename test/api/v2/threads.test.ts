@@ -96,4 +96,21 @@ suite('threads of 2.0', () => {
       assert.deepEqual([answer.status, answer.json['value']], [404, `thread ${id} is invalid`])
     }
   })
+
+  test('hide what lies only in the trash, as lists do, unless the source shows all folders', async () => {
+    const hiding = await v2Mailbox(rig, 'hiding')
+    const headers = ['In-Reply-To: <kept@sender.example>', 'References: <kept@sender.example>']
+    const id = await hiding.deliver({ subject: 'kept', id: 'kept', date: day(1) })
+    await hiding.deliver({ subject: 'thrown', id: 'thrown', date: day(2), headers }, 'Trash')
+    await hiding.deliver({ subject: 'alone', id: 'alone', date: day(3) }, 'Trash')
+    const look = async (): Promise<readonly unknown[]> => {
+      const thread = await rig.ok('GET', `${hiding.account}/messages/${id}/thread`)
+      const listed = (await rig.list(`${hiding.account}/threads`)) as unknown as string[]
+      const lists = await rig.list(`${hiding.account}/messages?sort_order=asc`)
+      return [subjects(thread), listed.length, lists.map((one) => one['subject']).join(' ')]
+    }
+    assert.deepEqual(await look(), ['kept', 1, 'kept'])
+    await rig.ok('POST', hiding.source, { sync_all_folders: 1 })
+    assert.deepEqual(await look(), ['kept thrown', 2, 'kept thrown alone'])
+  })
 })

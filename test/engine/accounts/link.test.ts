@@ -9,7 +9,9 @@ import { openSession } from '../../../engine/accounts/session/index.ts'
 import { createFairQueue } from '../../../engine/fair-queue.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { openStage, sealer } from './stage.ts'
+import { openTest } from '../../support/imap-server/session.ts'
+import { openAccounts } from './running.ts'
+import { accountId, openStage, sealer } from './stage.ts'
 
 async function linked(t: TestContext, waitMs = 5000) {
   const server = await createImapServer({ users: { ann: { password: 'secret' } } })
@@ -36,7 +38,43 @@ async function linked(t: TestContext, waitMs = 5000) {
   return link
 }
 
+test('an attempt that is ended when its login has just succeeded closes the session', async (t) => {
+  const running = await openAccounts(t)
+  const { accounts, server, deps } = running
+  const counted = deps.metrics.imapLogins.inc.bind(deps.metrics.imapLogins)
+  const stopped = Promise.withResolvers<undefined>()
+  t.mock.method(deps.metrics.imapLogins, 'inc', (labels: { readonly outcome: string }) => {
+    counted(labels)
+    void accounts.stop(accountId).then(stopped.resolve as () => void)
+  })
+  accounts.start(running.account)
+  await stopped.promise
+  await until('the session is closed', () => server.connections.length === 0)
+})
+
 suite('a link that is closed', () => {
+  test('closes a session whose login ends later', async (t) => {
+    const server = await createImapServer({ users: { ann: { password: 'secret' } } })
+    t.after(() => server.close())
+    const [asked, free] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+    const link = createLink({
+      login: async () => {
+        asked.resolve(undefined)
+        const session = await openTest(t, server)
+        await free.promise
+        return session
+      },
+      idleCloseMs: 60_000,
+      waitMs: 5000,
+    })
+    const begun = link.run('live', (session) => session.noop())
+    await asked.promise
+    await link.close()
+    free.resolve(undefined)
+    await assert.rejects(begun, notBegun)
+    await until('the session is closed', () => server.connections.length === 0)
+  })
+
   test('tells work that had not begun so, and work under way that it was renewed', async (t) => {
     const link = await linked(t)
     const under = Promise.withResolvers<undefined>()

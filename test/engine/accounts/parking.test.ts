@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { backfillFirst } from '../../../engine/accounts/background.ts'
 import { createParking } from '../../../engine/accounts/gone.ts'
 import { AppError } from '../../../engine/errors.ts'
-import { fill, openStage } from './stage.ts'
+import { inSet } from '../../../engine/accounts/session/uids.ts'
+import { fill, letter, openStage } from './stage.ts'
 
 test('put off twice, parked at the third failure; another failure is not the folder’s', async (t) => {
   const stage = await openStage(t)
@@ -58,4 +59,48 @@ test('of a folder that was never opened, refusals count on in the next session',
   for (const failures of [1, 2, 3, 4]) assert.equal(await refusedAnew(), failures)
   await (await stage.work()).catchUp('Archive')
   assert.equal(await refusedAnew(), 1)
+})
+
+test('a server that gives no message of a folder has a bad day: none is passed over, and all are read when it is over', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 2)
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.hooks = {
+    command: ({ name, text }) =>
+      name === 'UID FETCH' && text.includes('INTERNALDATE') ? { tagged: 'NO System Error' } : undefined,
+  }
+  for (const subject of ['first', 'second', 'third']) stage.server.append('ann', 'INBOX', letter(subject))
+  await assert.rejects(worker.catchUp('INBOX'), { code: 'server_refused' })
+  stage.server.hooks = {}
+  await worker.catchUp('INBOX')
+  assert.deepEqual(
+    await stage.story(),
+    ['first', 'second', 'third'].map((name) => `received ${name} INBOX`),
+  )
+  assert.deepEqual((await stage.folder('INBOX')).cursor?.quarantined, [])
+})
+
+test('of many messages that cannot be read, those that fail again wait behind the others', async (t) => {
+  let late = 0
+  const stage = await openStage(t, { now: () => Date.now() + late })
+  fill(stage.server, 'INBOX', 24)
+  let poison = new Set(Array.from({ length: 23 }, (_, index) => index + 1))
+  stage.server.hooks = {
+    command({ name, text }) {
+      const set = /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(text)?.[1]
+      const isIn = inSet(name === 'UID FETCH' && set !== undefined ? set : '99')
+      return [...poison].some(isIn) ? { tagged: 'NO System Error' } : undefined
+    },
+  }
+  const worker = await stage.work()
+  await worker.readAll()
+  assert.equal((await stage.folder('INBOX')).cursor?.quarantined.length, 23)
+  const [healed = 0] = (await stage.folder('INBOX')).cursor?.quarantined.slice(-1) ?? []
+  poison = new Set([...poison].filter((uid) => uid !== healed))
+  for (const minutes of [6, 12]) {
+    late = minutes * 60_000
+    await worker.catchUp('INBOX')
+  }
+  assert((await stage.subjects('INBOX')).includes(`m${healed}`))
 })

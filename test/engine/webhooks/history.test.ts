@@ -140,6 +140,19 @@ suite('historical scans', () => {
     )
   })
 
+  test('a flags change that was told live hides no mail from the scan', async () => {
+    const path = freshPath()
+    await ready(account)
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('flagged') }])
+    const webhook = await hook(path, { receiveAllChanges: true })
+    const change = { facts: facts('flagged'), kind: 'flags_changed', first: false } as const
+    await arrive(rig.store, running.webhooks, account, [change])
+    await until('the change', () => receiver.at(path).length === 1)
+    await scanned(webhook)
+    await until('the mail', () => receiver.at(path).length === 2)
+    assert.deepEqual(subjects(path), ['Subject of flagged', 'Subject of flagged'])
+  })
+
   test('nor is mail that came since the webhook was made and whose callbacks are no longer kept', async (t) => {
     const path = freshPath()
     await arrive(rig.store, running.webhooks, account, [{ facts: facts('before', { sentAt: 1_600_000_000_000 }) }])
