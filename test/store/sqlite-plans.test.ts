@@ -12,7 +12,6 @@ import {
   userList,
   accountDeletes,
   keyedDeletes,
-  someMark,
   userDeletes,
 } from '../../engine/store/sqlite/accounts.ts'
 import { contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
@@ -216,7 +215,7 @@ describe('plans of the embedded store', () => {
 
   test('retention and removal', () => {
     const old = [deleteWhere('calls', 'at < ?'), deleteWhere('outbox', 'finished_at < ?')]
-    const deletes = [...old, expireKeyed('tokens', 'expiresAt'), expireChanges, nonceSweep, someMark]
+    const deletes = [...old, expireKeyed('tokens', 'expiresAt'), expireChanges, nonceSweep]
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

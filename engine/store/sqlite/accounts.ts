@@ -9,7 +9,7 @@ import { createRemoval, type Removal } from '../removal.ts'
 import { foldCase, leaseLost } from '../rows.ts'
 import { uncountSome } from './contacts.ts'
 import { deleteWhere, drain, type Database, type Sql, type Statements, type Value } from './database.ts'
-import { factsLike, saveFact } from './schema.ts'
+import { factsLike, readFact, saveFact } from './schema.ts'
 import { tables } from './tables.ts'
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
@@ -67,7 +67,7 @@ export function createAccounts(db: Database, keyed: KeyedCollections, removal: R
     // a step that finds no account has written nothing
     ...accountBasics(keyed, () => Promise.resolve()),
     places: (filter) => db.read(() => places(db, filter)),
-    claim: (id) => db.write(() => claim(db, id)),
+    claim: (id) => db.write(() => (isBeingRemoved(db, id) ? null : claim(db, id))),
     remove: removal.removeAccount,
   }
 }
@@ -127,33 +127,23 @@ export const keyedDeletes = {
     (SELECT key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
 } as const
 
-/** Marks of deltas that an owner has counted, who took the account over meanwhile. */
-export const someMark = 'SELECT 1 FROM contact_marks WHERE account_id = ? LIMIT 1'
-
+/** Noted as under way before: no owner claims the account from then on. */
 export async function removeAccount(db: Database, id: string): Promise<void> {
-  while (!(await removeOnce(db, id)));
-}
-
-/** false when there is something to be taken again. */
-async function removeOnce(db: Database, id: string): Promise<boolean> {
   // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
   const begun = await db.write(() => {
     const account = claim(db, id)
     if (!account) return null
     return { userId: account.userId, folders: db.rows('SELECT id FROM folders WHERE account_id = ?', id) }
   })
-  if (!begun) return true
+  if (!begun) return
   for (const folder of begun.folders) await drain(db, keyedDeletes.placements, String(folder['id']))
   await drain(db, keyedDeletes.keys, id)
-  // first the marks: whatever is counted behind the walk over the contacts leaves one that is found in the end
   await drain(db, keyedDeletes.marks, id)
   await uncount(db, begun.userId, id)
   for (const sql of accountDeletes) await drain(db, sql, id)
-  return db.write(() => {
-    if (db.row(someMark, id)) return false
+  await db.write(() => {
     db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', begun.userId, id)
     db.run('DELETE FROM accounts WHERE id = ?', id)
-    return true
   })
 }
 
@@ -187,11 +177,17 @@ function removeUserRow(db: Database, id: string): Promise<boolean> {
   })
 }
 
+const removalNote = (what: 'account' | 'user', id: string): string => `removal ${what} ${id}`
+
+function isBeingRemoved(sql: Statements, id: string): boolean {
+  return readFact(sql, removalNote('account', id)) !== null
+}
+
 /** Each removal stands as a fact in the file while it is under way: one that was cut short is found by it. */
 export function createSqliteRemoval(db: Database, keyed: KeyedCollections, channels: () => Promise<string[]>) {
   const atWork = new Set<string>()
   const noted = async <T>(what: 'account' | 'user', id: string, work: () => Promise<T>): Promise<T> => {
-    const note = `removal ${what} ${id}`
+    const note = removalNote(what, id)
     atWork.add(note)
     try {
       await db.write(() => saveFact(db, note, ''))

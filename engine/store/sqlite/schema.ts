@@ -224,7 +224,7 @@ function hasFacts(sql: Statements): boolean {
   return sql.number(`SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'facts'`) === 1
 }
 
-function readFact(sql: Statements, name: string): string | null {
+export function readFact(sql: Statements, name: string): string | null {
   const row = hasFacts(sql) ? sql.row('SELECT value FROM facts WHERE name = ?', name) : null
   return row === null ? null : String(row['value'])
 }

@@ -192,6 +192,40 @@ export function removalContract(subject: Subject): void {
       assert.deepEqual(await store.folders.list(account.id), [])
     })
 
+    test('of an account takes along what an owner stores who takes it over meanwhile', async () => {
+      const mailbox = await createMailbox(store)
+      const { id } = mailbox.account
+      await mailbox.apply('INBOX', {
+        added: Array.from({ length: 1100 }, (_, index) => mailbox.added('INBOX', index + 1)),
+      })
+      let over = false
+      const removing = store.accounts.remove(id).then(() => (over = true))
+      const written: SyncBatch[] = []
+      const takeOver = async (): Promise<void> => {
+        const owner = await store.accounts.claim(id)
+        if (owner === null) return
+        await store.folders.reconcile(id, owner.epoch, [listed('INBOX')], true)
+        const [inbox] = await store.folders.list(id)
+        if (inbox === undefined) return
+        const one = mailbox.added('INBOX', 5000 + written.length)
+        const batch = { ...emptyBatch(owner, inbox.id, inbox.cursor), added: [one], ...mailbox.event(one) }
+        written.push(batch)
+        await store.sync.apply(batch)
+      }
+      while (!over) {
+        // The removal may take the account or the folder in between.
+        await takeOver().catch((error: unknown) => assert(isAppError(error, 'lease_lost'), String(error)))
+      }
+      await removing
+      for (const { added, outbox } of written) {
+        for (const one of added) assert.equal(await store.messages.get(id, one.id), null)
+        for (const row of outbox) assert.equal(await store.outbox.get(row.id), null)
+      }
+      assert.equal(await store.messages.count(id), 0)
+      assert.equal(await store.changes.lastSeq(id), 0)
+      assert.deepEqual(await store.folders.list(id), [])
+    })
+
     test('of a large mailbox goes in steps, to the end', async () => {
       const mailbox = await createMailbox(store)
       const added = Array.from({ length: 2300 }, (_, index) => mailbox.added('INBOX', index + 1))
