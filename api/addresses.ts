@@ -4,6 +4,10 @@ import { isIP } from 'node:net'
 import { type AccountRecord, AppError, type Config, networkOf, type WebhookRecord } from '../engine/index.ts'
 
 type Settings = Pick<Config, 'MAILROOM_PUBLIC_URL' | 'MAILROOM_TRUST_PROXY'>
+type PageSettings = Settings & Pick<Config, 'MAILROOM_HOST'>
+
+/** The base URL of a call. Throws `bad_request` that names the header at fault. */
+export type BaseUrlReader = (request: IncomingMessage) => string
 
 const hostShape = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 
@@ -11,7 +15,7 @@ const hostShape = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
  * MAILROOM_PUBLIC_URL, else X-Forwarded-Proto and -Host of a trusted proxy, else Host; without a trailing slash. Throws
  * `bad_request` for a Host that is none: it would get into links.
  */
-export function baseUrlReader(config: Settings): (request: IncomingMessage) => string {
+export function baseUrlReader(config: Settings): BaseUrlReader {
   const fixed = config.MAILROOM_PUBLIC_URL
   if (fixed !== null) return () => fixed
   return (request) => {
@@ -22,6 +26,32 @@ export function baseUrlReader(config: Settings): (request: IncomingMessage) => s
       throw new AppError('bad_request', 'Host: not a host name', { details: { parameter: 'Host' } })
     return `${/^https?$/.test(scheme) ? scheme : ownScheme(request)}://${host}`
   }
+}
+
+/**
+ * The same for pages that people see and where passwords and consents come in. Without MAILROOM_PUBLIC_URL the host has
+ * to be a loopback name or MAILROOM_HOST; throws `bad_request` for another one, which somebody else may have chosen.
+ */
+export function pageUrlReader(config: PageSettings): BaseUrlReader {
+  const baseUrl = baseUrlReader(config)
+  return (request) => {
+    const url = baseUrl(request)
+    if (config.MAILROOM_PUBLIC_URL !== null || isOwnHost(new URL(url).hostname, config.MAILROOM_HOST)) return url
+    throw new AppError(
+      'bad_request',
+      'Host: not a name of this service; set MAILROOM_PUBLIC_URL to the address that browsers use',
+      { details: { parameter: 'Host' } },
+    )
+  }
+}
+
+function isOwnHost(name: string, configured: string): boolean {
+  const host = name.toLowerCase()
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host) || host === bracketed(configured)
+}
+
+function bracketed(host: string): string {
+  return isIP(host) === 6 ? `[${host}]` : host.toLowerCase()
 }
 
 /** The client's own proxy comes first in the list. */

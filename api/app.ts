@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
-import { baseUrlReader } from './addresses.ts'
+import { baseUrlReader, pageUrlReader } from './addresses.ts'
 import { accountRoutes } from './admin/account.ts'
 import { accountsRoute } from './admin/accounts.ts'
 import { hostRoutes } from './admin/hosts.ts'
@@ -127,7 +127,7 @@ export function createApp({
   koa.use(errorAnswers(log))
   koa.use(requestLog({ engine, calls, now }))
   koa.use(lostPages(wizard))
-  koa.use(routing([...routes, ...pages], baseUrlReader(config)))
+  koa.use(routing([...routes, ...pages], { api: baseUrlReader(config), pages: pageUrlReader(config) }))
   koa.use(bodyBeginning)
   koa.use(authentication({ oauth, tries }))
   koa.use(bodyRest)

@@ -104,6 +104,8 @@ export function createCall(ctx: FrameContext, limits: Limits) {
       if (exchange.developer === null) throw new Error(`${exchange.routePath} is not for developers but asks for one`)
       return exchange.developer
     },
+    /** Id of the developer or of the admin token that calls; '' where auth is 'public'. */
+    caller: exchange.caller ?? '',
     /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
     baseUrl: exchange.baseUrl,
     /** Of the path that was called: the answer is in its words. */

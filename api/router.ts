@@ -7,9 +7,9 @@
  * - `{message_id}` is one segment, or several of which one holds an '@': a Message-ID with raw slashes.
  * - One slash may follow the last segment. Nothing is ever redirected.
  */
-import type { IncomingMessage } from 'node:http'
 import Router from '@koa/router'
 import { AppError, toAppError } from '../engine/index.ts'
+import type { BaseUrlReader } from './addresses.ts'
 import type { Exchange, FrameState, Middleware } from './call.ts'
 import type { Route } from './route.ts'
 import { decodePathValue } from './wire.ts'
@@ -81,18 +81,38 @@ export function matchOf(pattern: Pattern, method: string, captures: readonly str
 }
 
 /** 404 for an unknown path; OPTIONS is answered here. What else is wrong is refused once it is known who calls. */
-export function routing(routes: readonly Route[], baseUrl: (request: IncomingMessage) => string): Middleware {
-  // A router tries all of its patterns: there is one for each beginning that patterns have, with those that may match.
+export function routing(
+  routes: readonly Route[],
+  readers: Readonly<Record<'api' | 'pages', BaseUrlReader>>,
+): Middleware {
+  // A router tries all of its patterns: for each beginning and end of a path there is one, with those that may match.
   const patterns = compileRoutes(routes)
-  const beginnings = new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))
-  const mayMatch = (beginning: string) => patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
-  const serving = new Map([...beginnings].map((beginning) => [beginning, routerOf(mayMatch(beginning), baseUrl)]))
+  const serving = new Map<string, ReadonlyMap<string, Middleware>>()
+  for (const beginning of new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))) {
+    const mayMatch = patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
+    const reader = /^(?:console|connect)(?:\/|$)/.test(beginning) ? readers.pages : readers.api
+    const endings = ['', ...mayMatch.map(({ path }) => endOf(path))]
+    const byEnding = new Map(
+      endings.map((ending) => {
+        const those = mayMatch.filter(({ path }) => [ending, ''].includes(endOf(path)))
+        return [ending, routerOf(those, reader)] as const
+      }),
+    )
+    serving.set(beginning, byEnding)
+  }
   return (ctx, next) => {
     const { path } = ctx.state.exchange.target
-    const beginning = beginningsOf(path).findLast((one) => serving.has(one)) ?? ''
+    const byEnding = serving.get(beginningsOf(path).findLast((one) => serving.has(one)) ?? '')
     ctx.newRouterPath = path
-    return (serving.get(beginning) ?? unknownPath)(ctx, next) as Promise<unknown>
+    return (byEnding?.get(endOf(path)) ?? byEnding?.get('') ?? unknownPath)(ctx, next) as Promise<unknown>
   }
+}
+
+/** The last segment; '' of a pattern that ends with a parameter. */
+function endOf(path: string): string {
+  const end = path.endsWith('/') ? path.length - 1 : path.length
+  const last = path.slice(path.lastIndexOf('/', end - 1) + 1, end)
+  return last.startsWith('{') ? '' : last
 }
 
 /**
@@ -124,7 +144,7 @@ const unknownPath: Middleware = ({ state }) => {
   throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
 }
 
-function routerOf(patterns: readonly Pattern[], baseUrl: (request: IncomingMessage) => string): Middleware {
+function routerOf(patterns: readonly Pattern[], baseUrl: BaseUrlReader): Middleware {
   const router = new Router<FrameState>({ exclusive: true })
   // The router takes the last pattern that matches.
   for (const pattern of patterns.toReversed()) {
@@ -134,8 +154,8 @@ function routerOf(patterns: readonly Pattern[], baseUrl: (request: IncomingMessa
         ctx.set('Allow', pattern.allow)
         return
       }
-      ctx.state.exchange.baseUrl = baseUrl(ctx.req)
       choose(ctx.state.exchange, pattern, ctx.method, ctx.captures ?? [])
+      ctx.state.exchange.baseUrl = baseUrl(ctx.req)
       await next()
     })
   }

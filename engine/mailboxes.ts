@@ -303,6 +303,10 @@ function newAccount(
 
 const loginSettings = ['server', 'port', 'useSsl', 'username'] as const
 
+/** A stored credential is never sent to another place: whoever knows the API key may not know the credential. */
+const credentialWords =
+  'is required with another server, port, use_ssl or username: give the credential in the same call'
+
 /** A trial may take long, and holds no other edit up: what the account is by then is looked at afterwards. */
 async function editAccount(
   deps: Deps,
@@ -313,6 +317,8 @@ async function editAccount(
   const { server = account.server, port = account.port } = edit
   const { useSsl = account.useSsl, username = account.username } = edit
   const settings = { server, port, useSsl, username }
+  if (edit.credential === undefined && loginSettings.some((name) => settings[name] !== account[name]))
+    throw badParameter(account.authType === 'oauth2' ? 'provider_refresh_token' : 'password', credentialWords)
   const login = [edit.credential, edit.server, edit.port, edit.useSsl, edit.username]
   const reconnects = login.some((value) => value !== undefined)
   let given = edit.credential

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import {
   type Authenticated,
+  checkScope,
   type DeveloperRecord,
   type Engine,
   type OperatorRecord,
@@ -188,7 +189,7 @@ export const tokenRoutes = [
   }),
   adminRoute('POST /admin/tokens', {
     scope: 'keys',
-    summary: 'Make a token of the admin API; it is shown this once',
+    summary: 'Make a token of the admin API, with scopes of the own token; it is shown this once',
     body: z.object({
       name: filledText.meta({ description: 'what it is for', examples: ['grafana'] }),
       scopes: documented(commaList.pipe(z.array(z.enum(operatorScopes)).min(1)), {
@@ -198,7 +199,9 @@ export const tokenRoutes = [
       }).meta({ examples: ['read,act'] }),
     }),
     response: answer({ ...tokenFields, token: [z.string(), 'mra_5e8d7c6b_x3v9', 'shown this once'] }),
-    async handler({ body: { name, scopes } }, { engine }) {
+    async handler({ body: { name, scopes } }, { engine, caller }) {
+      const maker = await engine.operators.token(caller)
+      for (const scope of scopes) checkScope(maker, scope)
       const { record, token } = await engine.operators.createToken(name, scopes)
       return { ...presentToken(record), token }
     },

@@ -46,6 +46,10 @@ export async function signInFor(
   }
 }
 
+function destinationOf({ server, port, useSsl, username }: Mailbox): string {
+  return JSON.stringify([server, port, useSsl, username])
+}
+
 function addressOf({ call }: Visit, page: CallbackPage): string {
   return `${call.baseUrl}/connect/${page}`
 }
@@ -62,6 +66,7 @@ export async function leave(visit: Visit, mailbox: Mailbox): Promise<StreamAnswe
       redirectUri: addressOf(visit, signIn.page),
       loginHint: mailbox.email,
       connectToken: record.token,
+      destination: destinationOf(mailbox),
       browser: session.id,
     })
     const content = leavingPage(words, signIn.name, url)
@@ -111,8 +116,8 @@ export async function comeBack(visit: Visit, page: CallbackPage, connect: Connec
     return toLogin(visit, error)
   }
   if (mailbox === null) return visit.go('')
-  // In another window the server may have been changed meanwhile: it gets no token of this provider.
-  if ((await signInFor(engine, record, mailbox))?.providerKey !== consent.providerKey) return visit.go('login')
+  // Another tab of the browser may have changed the server or the port meanwhile: no token goes there.
+  if (destinationOf(mailbox) !== consent.destination) return visit.go('login')
   const { email } = consent
   const isOwn = email === null || [mailbox.email, mailbox.username].some((one) => sameAddress(one, email))
   if (isOwn) return connect(visit, mailbox, consent)

@@ -25,7 +25,7 @@ import { sameText, type Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { OAuthProviderRecord } from '../store/records.ts'
 import { issuing, issuingOf, type OAuthServer, type OAuthServers } from './providers.ts'
-import { busyAnswer, type Tokens, wordsOf } from './tokens.ts'
+import { busyAnswer, isAccessToken, type Tokens, wordsOf } from './tokens.ts'
 
 /** What went wrong, for the page that says what the end user can do. */
 export type ConsentReason =
@@ -63,6 +63,8 @@ export interface ConsentWish {
   /** The address that signs in, if it is known. */
   readonly loginHint: string | null
   readonly connectToken: string
+  /** The login that the tokens are for: server, port, TLS and username, in one text. */
+  readonly destination: string
   /** What only this browser knows, from a cookie. */
   readonly browser: string
 }
@@ -77,6 +79,8 @@ export interface ConsentAnswer {
 
 export interface Consent {
   readonly connectToken: string
+  /** As in ConsentWish: the tokens go nowhere else. */
+  readonly destination: string
   readonly providerKey: string
   readonly refreshToken: string
   /** Who signed in, as the ID token says; null = it does not. */
@@ -156,13 +160,13 @@ export function createConsent(deps: Deps) {
       const { parameters } = answer
       const state = parameters.get('state') ?? ''
       const taken = take(state, answer)
-      const { connectToken, providerKey } = taken.wish
+      const { connectToken, destination, providerKey } = taken.wish
       const provider = await providerOf(deps, taken.wish)
       const found = await serverOf(deps, provider)
       const granted = await exchange(deps, provider, found, taken, parameters, state).catch(refuse)
       const refreshToken = checked(granted, found.settings.scope)
       deps.tokens.keep(provider, granted, refreshToken)
-      return { connectToken, providerKey, refreshToken, email: addressIn(granted) }
+      return { connectToken, destination, providerKey, refreshToken, email: addressIn(granted) }
     },
   }
 }
@@ -230,7 +234,9 @@ function refuse(error: unknown): never {
 const besides = new Set(['openid', 'email', 'profile', 'offline_access'])
 
 /** The refresh token, if the answer is enough to read mail with. No scope in it = what was asked for (section 5.1). */
-function checked({ scope, refresh_token: token }: TokenEndpointResponse, asked: string): string {
+function checked({ scope, access_token, refresh_token: token }: TokenEndpointResponse, asked: string): string {
+  if (!isAccessToken(access_token))
+    throw new ConsentError('answer_wrong', 'the access token has characters that none may have')
   const given = (scope ?? asked).toLowerCase().split(' ')
   const missing = asked.split(' ').filter((name) => !besides.has(name) && !given.includes(name.toLowerCase()))
   if (missing.length > 0) throw new ConsentError('scope_missing', `access was not granted: ${missing.join(' ')}`)

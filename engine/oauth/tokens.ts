@@ -116,6 +116,11 @@ export function createTokens(deps: Deps) {
   }
 }
 
+/** RFC 6749 appendix A.12: visible ASCII and spaces. A line break or a ^A would end its place in the SASL answer. */
+export function isAccessToken(token: string): boolean {
+  return /^[\x20-\x7e]+$/.test(token)
+}
+
 function tokenOf({ accessToken, renewAt, refreshToken }: Kept, grant: Grant): AccessToken {
   return { accessToken, renewAt, rotated: refreshToken === grant.refreshToken ? null : refreshToken }
 }
@@ -126,6 +131,7 @@ function keptFrom(
   refreshToken: string,
   now: () => number,
 ): Kept {
+  if (!isAccessToken(answer.access_token)) throw new Error('the access token has characters that none may have')
   const lifeMs = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
   const renewAt = now() + lifeMs - Math.min(spareMs, lifeMs * spareShare)
   return { accessToken: answer.access_token, renewAt, refreshToken, sealedSecret }

@@ -1,5 +1,7 @@
 /** Sign-in at a real OpenID provider as a step of the wizard, without a browser: every way that it can end. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { de } from '../../api/connect/de.ts'
 import { en } from '../../api/connect/en.ts'
@@ -8,6 +10,17 @@ import { client, mailScope, signIn } from '../support/oidc.ts'
 import { until } from '../support/until.ts'
 import { callbackUrl, openSignInStage, type SignInStage } from './sign-in-stage.ts'
 import { createVisitor, onwardOf, type Shown, type Visitor } from './visitor.ts'
+
+/** A server of somebody else on the same host. */
+async function openListener() {
+  let accepted = 0
+  const server = createServer((socket) => {
+    accepted += 1
+    socket.destroy()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { port: (server.address() as AddressInfo).port, accepted: () => accepted, close: () => server.close() }
+}
 
 suite('sign-in in the wizard', () => {
   let stage: SignInStage
@@ -191,6 +204,22 @@ suite('sign-in in the wizard', () => {
     const shown = await start.visitor.open(answer)
     assert.doesNotMatch(shown.text, /Sign in with/)
     assert.equal(stage.rig.imap.accepted, before)
+  })
+
+  test('a port that was changed while the browser was away gets no token of the provider', async () => {
+    const start = await begin()
+    const answer = await answerOf(start)
+    const other = await openListener()
+    try {
+      const values = { server: '127.0.0.1', port: String(other.port), security: 'starttls', password: '' }
+      await start.visitor.open(`${start.path}/login`)
+      await start.visitor.send(`${start.path}/login`, values)
+      const shown = await start.visitor.open(answer)
+      assert.match(shown.text, new RegExp(`value="${other.port}"`), 'the form of the other port')
+      assert.deepEqual([other.accepted(), (await stage.view(start.token))['used']], [0, 0])
+    } finally {
+      other.close()
+    }
   })
 
   test('two tabs: the sign-in is for the address that its form was made for', async () => {

@@ -123,7 +123,8 @@ describe('hosts, developers and tokens for operators', () => {
   })
 
   test('a token is made with its scopes, works, is listed and revoked', async () => {
-    const made = await rig.good('keys', 'POST', '/admin/tokens', { name: 'grafana', scopes: 'read' })
+    const maker = await rig.engine.operators.createToken('maker', ['read', 'keys'])
+    const { json: made } = await rig.as(maker.token, 'POST', '/admin/tokens', { name: 'grafana', scopes: 'read' })
     const token = String(made['token'])
     assert.equal((await rig.as(token, 'GET', '/admin/hosts')).status, 200)
     assert.equal((await rig.as(token, 'POST', '/admin/tokens', { name: 'x', scopes: 'read' })).status, 403)
@@ -133,6 +134,18 @@ describe('hosts, developers and tokens for operators', () => {
     const revoked = await rig.good('keys', 'DELETE', `/admin/tokens/${String(made['id'])}`)
     assert.equal(typeof revoked['revoked'], 'number')
     assert.equal((await rig.as(token, 'GET', '/admin/hosts')).status, 401)
+  })
+
+  test('a token gives no scope that it does not have itself', async () => {
+    for (const scopes of ['read', 'act', 'keys,act']) {
+      const answer = await rig.as(rig.tokens.keys, 'POST', '/admin/tokens', { name: 'more', scopes })
+      assert.deepEqual([answer.status, /lacks the scope/.test(String(answer.json['value']))], [403, true], scopes)
+    }
+    await rig.good('keys', 'POST', '/admin/tokens', { name: 'equal', scopes: 'keys' })
+    assert.equal(
+      (await list('/admin/tokens')).some(({ name }) => name === 'more'),
+      false,
+    )
   })
 
   test('what is wrong with a new token is named', async () => {

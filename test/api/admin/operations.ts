@@ -50,6 +50,6 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   }
   await drive('POST', '/admin/reseal')
   await drive('GET', '/admin/tokens')
-  const other = await drive('POST', '/admin/tokens', { body: { name: 'other', scopes: 'read,act' } })
+  const other = await drive('POST', '/admin/tokens', { body: { name: 'other', scopes: 'keys' } })
   await drive('DELETE', '/admin/tokens/{id}', { path: { id: String(other['id']) } })
 }

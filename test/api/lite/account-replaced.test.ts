@@ -59,7 +59,7 @@ suite('edits of an email account', () => {
     const [one, two] = [rig.imap.folder(mailbox.email, 'INBOX'), rig.imap.folder(other, 'INBOX')]
     two.uidValidity = one.uidValidity
 
-    const edited = await rig.ok('POST', mailbox.path, { username: other })
+    const edited = await rig.ok('POST', mailbox.path, { username: other, password: 'secret' })
     assert.equal(edited['success'], true)
     const list = async (): Promise<Json[] | undefined> => {
       const answer = await rig.call('GET', `${mailbox.path}/messages`)
@@ -98,7 +98,7 @@ suite('edits of an email account', () => {
     )
     await rig.engine.accounts.stop(mailbox.accountId)
     rig.imap.append(mailbox.email, 'INBOX', mail({ to: mailbox.email, subject: 'meanwhile' }))
-    await rig.ok('POST', mailbox.path, { server: 'localhost' })
+    await rig.ok('POST', mailbox.path, { server: 'localhost', password: 'secret' })
     await until('what came meanwhile', () => told('moved').includes('meanwhile'))
     for (const [subject, id] of ids) assert.equal(await mailbox.indexed(subject), id)
     assert.deepEqual(await changesAfter(mailbox, 'moved'), ['meanwhile', 'moved new'])
@@ -157,7 +157,7 @@ suite('edits of an email account', () => {
 
   test('a refused login leaves all as it was', async () => {
     const mailbox = await watched('kept')
-    const answer = await rig.ok('POST', mailbox.path, { username: 'nobody@mail.example' })
+    const answer = await rig.ok('POST', mailbox.path, { username: 'nobody@mail.example', password: 'secret' })
     assert.equal(answer['success'], false)
     assert.equal((await rig.list(`${mailbox.path}/messages`)).length, 3)
     assert.deepEqual(await changesAfter(mailbox, 'kept'), ['kept new'])

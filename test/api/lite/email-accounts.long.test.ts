@@ -188,7 +188,11 @@ suite('email accounts', () => {
   test('new settings are tried first: a failure leaves everything as it was', async () => {
     const box = await rig.mailbox('careful')
     const before = await rig.ok('GET', box.path)
-    for (const change of [{ password: 'wrong' }, { username: 'nobody@mail.example' }, { port: 1 }]) {
+    for (const change of [
+      { password: 'wrong' },
+      { username: 'nobody@mail.example', password: 'secret' },
+      { port: 1, password: 'secret' },
+    ]) {
       const answer = await rig.ok('POST', box.path, change)
       assert.equal(answer['success'], false, JSON.stringify(change))
       assert.match(String(answer['feedback_code']), /^(invalid_credentials|connection_refused)$/)

@@ -23,6 +23,7 @@ const redirectUri = 'http://127.0.0.1:1/connect/oauth2callback'
 const address = 'anna@mail.example'
 const sealer = createSealer(Buffer.alloc(32, 1))
 const browser = 'a value of a cookie'
+const destination = '["imap.mail.example",993,true,"anna@mail.example"]'
 
 suite('sign-in at an OAuth provider', () => {
   let opened: TestStore
@@ -63,7 +64,15 @@ suite('sign-in at an OAuth provider', () => {
     const servers = createOAuthServers({ config, http })
     const tokens = createTokens({ store, sealer, servers })
     const consent = createConsent({ store, sealer, servers, tokens, now: () => now })
-    const wish = { developerId, providerKey: client.id, redirectUri, loginHint: address, connectToken: 't1', browser }
+    const wish = {
+      developerId,
+      providerKey: client.id,
+      redirectUri,
+      loginHint: address,
+      connectToken: 't1',
+      destination,
+      browser,
+    }
     return {
       tokens,
       begin: (change: Partial<ConsentWish> = {}) => consent.begin({ ...wish, ...change }),
@@ -116,7 +125,7 @@ suite('sign-in at an OAuth provider', () => {
     const flow = open()
     const before = oidc.asked.length
     const { refreshToken, ...rest } = await flow.whole()
-    assert.deepEqual(rest, { connectToken: 't1', providerKey: client.id, email: address })
+    assert.deepEqual(rest, { connectToken: 't1', destination, providerKey: client.id, email: address })
     const grant = { refreshToken, providerKey: client.id }
     const { accessToken, rotated } = await flow.tokens.get(developerId, grant)
     assert.equal(rotated, null)
@@ -311,7 +320,15 @@ suite('a provider whose issuer names the tenant', () => {
       const servers = createOAuthServers({ config, http })
       const tokens = createTokens({ store, sealer, servers })
       const consent = createConsent({ store, sealer, servers, tokens })
-      const wish = { developerId, providerKey: client.id, redirectUri, loginHint: null, connectToken: 't', browser }
+      const wish = {
+        developerId,
+        providerKey: client.id,
+        redirectUri,
+        loginHint: null,
+        connectToken: 't',
+        destination,
+        browser,
+      }
       const { url } = await consent.begin(wish)
       const { searchParams: parameters } = await signIn(url, redirectUri, address)
       // Provider B sends no issuer with its answer.

@@ -1,0 +1,85 @@
+/** Credentials leave by no door: not to another server, not to another port, not under another name of the service. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
+import { say } from './stranger.ts'
+
+/** A mail server of the attacker: it counts who connects, and greets nobody. */
+async function openTrap() {
+  let connections = 0
+  const server = createServer((socket) => {
+    connections += 1
+    socket.destroy()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections: () => connections,
+    close: () => server.close(),
+  }
+}
+
+suite('credentials', () => {
+  let rig: LiteRig
+  let box: TestMailbox
+  let trap: Awaited<ReturnType<typeof openTrap>>
+  const parts = new AsyncDisposableStack()
+  before(async () => {
+    rig = await startLiteRig()
+    parts.defer(() => rig.close())
+    box = await rig.mailbox('anna')
+    trap = await openTrap()
+    parts.defer(() => void trap.close())
+  })
+  after(() => parts.disposeAsync())
+
+  test('a stored password goes to no other server, port, TLS setting or username', async () => {
+    const source = box.path.replace('/lite/users/', '/2.0/accounts/').replace('/email_accounts/', '/sources/')
+    const changes = [
+      { server: 'localhost' },
+      { port: trap.port },
+      { server: '127.0.0.2', port: trap.port },
+      { use_ssl: 1 },
+      { username: 'else@mail.example' },
+    ]
+    const known = await rig.ok('GET', box.path)
+    const logins = rig.imap.accepted
+    for (const path of [box.path, source]) {
+      for (const change of changes) {
+        for (const more of [{}, { force_status_check: 1 }, { status: 1 }]) {
+          const answer = await rig.call('POST', path, { ...change, ...more })
+          assert.equal(answer.status, 400, JSON.stringify(change))
+          assert.match(String(answer.json['value']), /^password: is required/)
+        }
+      }
+    }
+    assert.deepEqual([trap.connections(), rig.imap.accepted], [0, logins])
+    assert.deepEqual(await rig.ok('GET', box.path), known)
+  })
+
+  test('the settings as they are need no password, and after a failed edit another server still does', async () => {
+    const { server, port, username } = await rig.ok('GET', box.path)
+    assert.equal((await rig.ok('POST', box.path, { server, port, username }))['success'], true)
+    const failed = await rig.ok('POST', box.path, { port: trap.port, password: 'typed for the trap' })
+    assert.equal(failed['success'], false)
+    const before = trap.connections()
+    assert.equal((await rig.call('POST', box.path, { port: trap.port })).status, 400)
+    assert.equal(trap.connections(), before)
+  })
+
+  test('console, wizard and consent answer under no name that somebody else has chosen', async () => {
+    const made = await rig.ok('POST', '/lite/connect_tokens', { callback_url: 'https://app.example.com/done' })
+    const wizard = `/connect/${String(made['token'])}`
+    for (const path of ['/console', '/console/login', wizard, '/connect/oauth2callback?state=x']) {
+      const answer = await say(`${rig.url}${path}`, { headers: { host: 'evil.example', accept: 'text/html' } })
+      assert.equal(answer.status, 400, path)
+      assert.match(answer.body, /Host: .*MAILROOM_PUBLIC_URL/)
+      for (const host of ['localhost:3000', '127.0.0.1', '[::1]:3000']) {
+        const own = await say(`${rig.url}${path}`, { headers: { host, accept: 'text/html' } })
+        assert.doesNotMatch(own.body, /MAILROOM_PUBLIC_URL/, `${host}${path}`)
+      }
+    }
+  })
+})
