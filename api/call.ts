@@ -93,6 +93,7 @@ export function createCall(ctx: FrameContext, limits: Limits) {
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
   let reason: unknown
+  let countsForImap = false
   const abort = (why: unknown): void => {
     reason ??= why
     aborter?.abort(why)
@@ -140,8 +141,11 @@ export function createCall(ctx: FrameContext, limits: Limits) {
       const url = urlsOf(exchange).account({ userId: user.id, label: account.label })
       ctx.set(engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
     },
-    /** Counts the call against the user's IMAP budget; throws `rate_limited`. */
-    touchesImap: ({ id }: Pick<UserRecord, 'id'>): void => limits.imap.count(id, ctx),
+    /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */
+    touchesImap({ id }: Pick<UserRecord, 'id'>): void {
+      if (!countsForImap) limits.imap.count(id, ctx)
+      countsForImap = true
+    },
     /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
     reserve: (bytes: number): Promise<void> => holdContents(ctx, bytes, call.signal),
   }

@@ -138,9 +138,18 @@ export function errnoOf(error: unknown): string | null {
   return error instanceof AggregateError ? errnoOf(error.errors[0]) : null
 }
 
-/** null = the error says something else than that no file is left to open, to this process or to the machine. */
+/** What name servers say of a host; all else that a look-up fails with is a shortage of this machine. */
+const nameServerCodes = /^(ENOTFOUND|ENODATA|EAI_.*)$/
+
+/**
+ * `busy`: this process or its machine has no file left to open. A look-up tells it by what the resolver makes of
+ * it (EBUSY and EINVAL with the modules of nsswitch.conf). null = the error says something else.
+ */
 export function shortageOf(cause: unknown): AppError | null {
   const errno = errnoOf(cause)
-  if (errno !== 'EMFILE' && errno !== 'ENFILE') return null
-  return new AppError('busy', `the service has no file left for another connection (${errno})`, { cause })
+  if (errno === 'EMFILE' || errno === 'ENFILE')
+    return new AppError('busy', `the service has no file left for another connection (${errno})`, { cause })
+  const isLookup = cause instanceof Error && 'syscall' in cause && cause.syscall === 'getaddrinfo'
+  if (!isLookup || errno === null || nameServerCodes.test(errno)) return null
+  return new AppError('busy', `the service cannot look up host names (${errno})`, { cause })
 }

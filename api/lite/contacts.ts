@@ -4,7 +4,8 @@ import { contactId, type ContactRecord, notFound } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { choice, limitOf, offset, sortOrder } from '../values.ts'
-import { findUser, mustBeRead } from './find.ts'
+import { findUser } from './find.ts'
+import { mustBeRead } from './unread.ts'
 import { seconds } from '../addresses.ts'
 
 export const contactFields = {

@@ -1,12 +1,9 @@
 /** From path parameters to records. Unknown ids, and those of other developers, are 404 `<kind> <id> is invalid`. */
 import {
   type AccountRecord,
-  AppError,
   badParameter,
-  folderName,
   type FolderRecord,
   isAppError,
-  isBeingRead,
   type MessageRecord,
   notFound,
   type Placement,
@@ -15,6 +12,7 @@ import {
 } from '../../engine/index.ts'
 import { urlsOf } from '../addresses.ts'
 import type { Call } from '../route.ts'
+import { mustBeRead, mustBeSame, unlisted } from './unread.ts'
 
 /** What is named in the path, in the words of the API that was called. */
 export const kinds = {
@@ -272,99 +270,4 @@ export async function asNamed<T>(
     const meant = folder !== undefined && kind === 'folder' && folder.path === id
     throw meant ? notFound('folder', folder.name) : notFound('message', message)
   }
-}
-
-/*
- * Never an incomplete answer as if it were whole: while folders are read for the first time, an answer that could lack
- * something is a 503 that says how far the reading is and when to come back. This is asked only where something is
- * missing (a short page, an unknown id), so a whole answer costs nothing.
- */
-
-const comeBackMs = 2000
-const comeBackMaxMs = 30_000
-
-/**
- * Throws `account_unavailable` while a message of the account, or of one `folder`, may be missing from the index.
- * Folders that the server refuses for now (parked) hold up nothing but a list of their own; INBOX, where nothing of it
- * was read, holds up all.
- */
-export async function mustBeRead(
-  call: Call,
-  accountId: string,
-  folder: FolderRecord | null,
-  folders?: readonly FolderRecord[],
-): Promise<void> {
-  const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(accountId))) : [folder]
-  const unread = concerned.filter(
-    (one) =>
-      isBeingRead(one, totalOf(one)) || (folder === null ? one.path === 'INBOX' && isUntouched(one) : isUnread(one)),
-  )
-  const [first] = unread
-  if (first !== undefined) throw await notRead(call, first, unread.length - 1)
-  if (concerned.length === 0) throw unlisted(call, accountId)
-}
-
-/** Throws it too when one of them is not the folder that it was: its mail may be in none of those that were read. */
-export async function mustBeSame(call: Call, accountId: string, folders: readonly FolderRecord[]): Promise<void> {
-  const now = await call.engine.store.folders.list(accountId)
-  const numbered = new Map(now.map(({ id, cursor }) => [id, cursor?.uidValidity]))
-  const other = folders.find(({ id, cursor }) => numbered.get(id) !== cursor?.uidValidity)
-  if (other !== undefined)
-    throw unavailable(call, accountId, `folder ${folderName(other)} is being read anew`, comeBackMs)
-}
-
-/** The same for a full page of the newest over several folders: each must be read as far back as the page goes. */
-export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
-  const unread = folders.filter((folder) => isBeingRead(folder, totalOf(folder)) && totalOf(folder) > 0)
-  for (const folder of unread) {
-    const query = { folderId: folder.id, order: 'asc' } as const
-    const [oldest] = await call.engine.store.messages.list(folder.accountId, query, { limit: 1, offset: 0 })
-    if (oldest === undefined || oldest.sentAt > sentAt) throw await notRead(call, folder, unread.length - 1)
-  }
-}
-
-/** Never opened, or not read to its end. */
-function isUnread(folder: FolderRecord): boolean {
-  const { selectable, cursor } = folder
-  return selectable && (cursor === null || (cursor.backfillBelow > 1 && totalOf(folder) > 0))
-}
-
-/** Not even its newest page is there. */
-function isUntouched(folder: FolderRecord): boolean {
-  const { cursor } = folder
-  return isUnread(folder) && (cursor === null || cursor.backfillBelow >= (cursor.liveFrom ?? cursor.uidNext))
-}
-
-function totalOf({ messages, cursor }: FolderRecord): number {
-  return Math.max(messages, cursor?.exists ?? 0)
-}
-
-async function notRead(call: Call, folder: FolderRecord, others: number): Promise<AppError> {
-  const total = totalOf(folder)
-  const read =
-    folder.cursor === null ? 0 : await call.engine.store.messages.count(folder.accountId, { folderId: folder.id })
-  const name = folderName(folder)
-  const progress =
-    read === 0
-      ? `folder ${name} has not been read yet`
-      : `${grouped(Math.min(read, total))} of ${grouped(total)} messages of ${name} read`
-  const more = others === 0 ? '' : `, ${others} more ${others === 1 ? 'folder' : 'folders'} to read`
-  // A thousand messages a second is a usual pace.
-  return unavailable(call, folder.accountId, progress + more, Math.min(comeBackMaxMs, total - read))
-}
-
-function unlisted(call: Call, accountId: string): AppError {
-  return unavailable(call, accountId, 'the folders of the email account have not been read yet', comeBackMs)
-}
-
-function unavailable(call: Call, accountId: string, progress: string, waitMs: number): AppError {
-  const view = call.engine.accounts.view(accountId)
-  const why = view?.lastError == null ? '' : `: ${view.lastError.message}`
-  const busy = view?.tags.some((tag) => tag === 'connecting' || tag === 'syncing') ?? false
-  const next = busy || view?.next == null ? 0 : view.next.at - Date.now()
-  return new AppError('account_unavailable', progress + why, { retryAfterMs: Math.max(comeBackMs, waitMs, next) })
-}
-
-function grouped(count: number): string {
-  return count.toLocaleString('en-US')
 }

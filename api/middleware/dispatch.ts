@@ -14,6 +14,7 @@ import {
   type Middleware,
 } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
+import { onceRead } from '../lite/unread.ts'
 import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
 import type { Match } from '../router.ts'
 import { decodePercent } from '../wire.ts'
@@ -33,7 +34,8 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
       const input = readInput(match, values)
       const { requestId } = exchange
       await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
-        const answer = await withinDeadline(match.route.handler(input, call), abort, deadlineMs)
+        const answering = answerOf(match.route, input, call)
+        const answer = await withinDeadline(answering, abort, deadlineMs)
         await sendAnswer(ctx, match.route, answer, checkAnswers)
       })
     } catch (error) {
@@ -58,6 +60,11 @@ async function nameConcerned({ developer, user, captured }: Exchange, call: Call
   const found: Promise<unknown> = label === undefined ? findUser(call, id) : findAccount(call, id, label)
   // The refusal is the answer, whatever comes of this.
   await found.catch(() => undefined)
+}
+
+/** A read waits for the first page of what it reads. */
+function answerOf(route: Route, input: Parameters<Route['handler']>[0], call: Call): Promise<unknown> {
+  return route.method === 'GET' ? onceRead(call, () => route.handler(input, call)) : route.handler(input, call)
 }
 
 function withinDeadline(
@@ -126,8 +133,6 @@ function lowered(message: string): string {
 
 /** Longer texts go out in pieces, as the client takes them, and draw from the budget. */
 const pieceBytes = 65_536
-/** Longer than the time between two heartbeats: a client that takes none of them is given up. */
-const eventsStallMs = 25_000
 
 /** `check`: parse every JSON answer against its route's schema. */
 async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, check: boolean): Promise<void> {
@@ -200,7 +205,10 @@ async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): 
   ctx.respond = false
   // A source that has nothing to say would not hear that the client went away.
   res.once('close', () => body.destroy())
-  res.setTimeout(isEvents ? Math.max(stallMs, eventsStallMs) : stallMs, () => res.destroy())
+  // A heartbeat that is not taken says enough.
+  res.setTimeout(stallMs, () => {
+    if (!isEvents || res.writableLength > 0) res.destroy()
+  })
   if (isEvents) res.flushHeaders()
   try {
     await pipeline(body, res)

@@ -213,6 +213,9 @@ suite('an email account', () => {
   })
 })
 
+/** Whoever names another place gives it with the edit. */
+const credential = { kind: 'password', password: 'newer' } as const
+
 suite('an edit to another host or username', () => {
   test('that cannot be stored leaves the account as it was, and at work', async (t) => {
     const away = new AppError('store_unavailable', 'the database does not answer')
@@ -223,7 +226,7 @@ suite('an edit to another host or username', () => {
     const made = await mailboxes.createUser(developer, { account })
     assert(made.ok && made.value.account !== null)
     const stored = made.value.account
-    await assert.rejects(mailboxes.editAccount(stored, { username: 'bob' }), away)
+    await assert.rejects(mailboxes.editAccount(stored, { username: 'bob', credential }), away)
     assert.deepEqual(await store.accounts.get(stored.id), stored)
     assert.deepEqual([...running], [stored.id])
   })
@@ -238,10 +241,11 @@ suite('an edit to another host or username', () => {
       server: 'imap.mail.example',
       port: 143,
       useSsl: false,
+      credential,
     })
     assert(same.ok)
     assert.deepEqual([same.value.port, same.value.epoch, same.value.remapSince], [143, 0, undefined])
-    const other = await mailboxes.editAccount(same.value, { server: 'imap.other.example' })
+    const other = await mailboxes.editAccount(same.value, { server: 'imap.other.example', credential })
     assert(other.ok)
     assert.deepEqual([other.value.server, other.value.username, other.value.epoch], ['imap.other.example', 'ann', 1])
     assert.deepEqual(await store.accounts.get(stored.id), other.value)
@@ -270,11 +274,10 @@ suite('an edit while another one tries its login', () => {
     const stored = async () => (await store.accounts.get(known.id)) ?? assert.fail()
     return { mailboxes, sealer, known, late, release, stored }
   }
-  const credential = { kind: 'password', password: 'newer' } as const
 
   for (const [what, other] of [
-    ['server', { server: 'imap.other.example' }],
-    ['port', { port: 143, useSsl: false }],
+    ['server', { server: 'imap.other.example', credential }],
+    ['port', { port: 143, useSsl: false, credential }],
   ] as const) {
     test(`leaves the ${what} that was written meanwhile: conflict`, async (t) => {
       const { mailboxes, known, late, release, stored } = await stage(t, { credential, username: 'bob' })
@@ -290,7 +293,7 @@ suite('an edit while another one tries its login', () => {
     const edit = { credential, server: 'imap.other.example', options: { syncAllFolders: true } }
     const { mailboxes, sealer, known, late, release, stored } = await stage(t, edit)
     assert((await mailboxes.editAccount(known, { options: { rawFileList: true } })).ok)
-    assert((await mailboxes.editAccount(known, { server: edit.server })).ok)
+    assert((await mailboxes.editAccount(known, { server: edit.server, credential })).ok)
     release(undefined)
     assert((await late).ok)
     const { server, options, epoch, ...rest } = await stored()
@@ -338,7 +341,7 @@ suite('a refresh token that the provider replaces during the trial login', () =>
   })
 
   for (const ok of [true, false]) {
-    test(`is kept when only the settings are edited and the login ${ok ? 'works' : 'fails'}`, async (t) => {
+    test(`is kept when the settings are given again and the login ${ok ? 'works' : 'fails'}`, async (t) => {
       const failed = { ok: false, failure: 'tls', message: 'no TLS', log: '', rotated } as const
       const probe: ProbeResult = ok ? { ok, log: '', capabilities: [], rotated } : failed
       const { mailboxes, store, stored, sealer } = await stage(t, probe)
@@ -346,7 +349,7 @@ suite('a refresh token that the provider replaces during the trial login', () =>
       const mine = accountRecord(user, { authType: 'oauth2', providerKey: 'key' })
       const sealedCredential = sealCredential(sealer, mine.id, given)
       await store.users.createWithAccount(user, { ...mine, sealedCredential })
-      const edited = await mailboxes.editAccount({ ...mine, sealedCredential }, { port: 143 })
+      const edited = await mailboxes.editAccount({ ...mine, sealedCredential }, { port: mine.port })
       assert.equal(edited.ok, ok)
       assert.deepEqual(await stored(mine.id), rotated)
     })

@@ -19,11 +19,9 @@ import {
   type MessagePath,
   messagePaths,
   type MessagePattern,
-  mustBeRead,
-  mustBeSame,
-  mustReachBack,
   placedFirst,
 } from '../find.ts'
+import { mustBeRead, mustBeSame, mustReachBack } from '../unread.ts'
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
 import { flagsIn, liteForm, type MessageForm, viewerOf } from './present.ts'
 import * as schema from './schema.ts'

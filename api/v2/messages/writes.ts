@@ -21,15 +21,8 @@ import {
 } from '../../../engine/index.ts'
 import { urlsOf } from '../../addresses.ts'
 import * as examples from '../../examples.ts'
-import {
-  asNamed,
-  findAccount,
-  findKnownMessage,
-  folderNamed,
-  type Located,
-  type Mailbox,
-  mustBeRead,
-} from '../../lite/find.ts'
+import { asNamed, findAccount, findKnownMessage, folderNamed, type Located, type Mailbox } from '../../lite/find.ts'
+import { mustBeRead } from '../../lite/unread.ts'
 import { namedFlags } from '../../lite/messages/present.ts'
 import * as lite from '../../lite/messages/schema.ts'
 import { type Change, changeOf, destination, wantedFlags, writeFlags } from '../../lite/messages/writes.ts'

@@ -263,3 +263,49 @@ suite('a folder of another program, long before the next poll', () => {
     }
   })
 })
+
+suite('a list that is asked for right after its account is made', () => {
+  let rig: LiteRig
+  before(async () => {
+    rig = await startLiteRig()
+  })
+  after(() => rig.close())
+
+  /** A new account, whose mail server holds the newest page back for a while. */
+  async function made(address: string, heldMs: number) {
+    rig.imap.addUser(address)
+    rig.imap.append(address, 'INBOX', mail({ to: address, subject: 'the newest' }))
+    let fetches = 0
+    rig.imap.hooks = {
+      command: ({ name }) => {
+        if (!name.endsWith('FETCH')) return undefined
+        fetches += 1
+        return fetches === 1 ? { delayMs: heldMs, proceed: true } : undefined
+      },
+    }
+    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+    const { id } = await rig.ok('POST', '/lite/users', userBody(server, address))
+    const path = `/lite/users/${String(id)}/email_accounts/0`
+    return { path, messages: `${path}/messages`, inbox: `${path}/folders/INBOX/messages`, id: String(id) }
+  }
+
+  test('waits for the newest page of the mailbox', async () => {
+    const { messages, inbox } = await made('anna@mail.example', 1500)
+    for (const list of await Promise.all([rig.list(messages), rig.list(inbox)]))
+      assert.deepEqual(
+        list.map((message) => message['subject']),
+        ['the newest'],
+      )
+  })
+
+  test('waits for no page that is not on its way', async () => {
+    const { messages, inbox, id } = await made('bert@mail.example', 20_000)
+    const [account] = await rig.engine.store.accounts.listByUser(id)
+    await rig.engine.accounts.pause(String(account?.id))
+    for (const list of [messages, inbox]) {
+      const startedAt = performance.now()
+      assert.equal((await rig.call('GET', list)).status, 503)
+      assert.ok(performance.now() - startedAt < 5000)
+    }
+  })
+})
