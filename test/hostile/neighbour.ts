@@ -1,8 +1,8 @@
 /** A second developer of the same service, who does nothing wrong. */
 import { createClient, type Client, type Service } from '../support/service.ts'
 
-export const neighbourKey = 'neighbour-key'
-export const neighbourSecret = 'neighbour-secret-0123456789'
+const neighbourKey = 'neighbour-key'
+const neighbourSecret = 'neighbour-secret-0123456789'
 
 /** Restarts the service; the first developer's key goes on to be good. */
 export async function neighbourOf(service: Service): Promise<Client> {
