@@ -167,7 +167,13 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
         return endable(session, late, task)
       })
     }
-    return backfilling.run({ developerId, key: id, urgent }, batch, signal)
+    try {
+      return await backfilling.run({ developerId, key: id, urgent }, batch, signal)
+    } catch (error) {
+      // The other accounts of the developer go before the next try.
+      turnEndsAt = 0
+      throw error
+    }
   }
 
   return async (folderId: string, signal: AbortSignal): Promise<void> => {

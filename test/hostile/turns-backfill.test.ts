@@ -1,6 +1,6 @@
 /**
- * Mailboxes that give their old mail a few bytes a second: they hold up no other developer's old mail, and no other
- * mailbox's for long.
+ * Mailboxes that give their old mail a few bytes a second: each batch ends at its deadline. Another developer's old
+ * mail does not wait for them; another mailbox of the same developer waits for one batch of each.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
@@ -13,11 +13,11 @@ import { createUser } from '../support/users.ts'
 import { assertShort, beside } from './bystanders.ts'
 import { neighbourOf } from './neighbour.ts'
 
-const slow = Array.from({ length: 24 }, (_, n) => `slow${n}@mail.example`)
+const slow = Array.from({ length: 12 }, (_, n) => `slow${n}@mail.example`)
 const others = ['fifth@mail.example', 'bob@mail.example']
 const count = 10
-/** 4 places, 1 for slow ones, 8 that go on without, and some that are being ended, which takes up to a second. */
-const mostAtOnce = 20
+/** 4 places, 2 spare ones for developers who hold none, and some that are being ended, which takes up to a second. */
+const mostAtOnce = 10
 const password = 'secret'
 
 suite('old mail that comes a few bytes a second', () => {
@@ -29,8 +29,8 @@ suite('old mail that comes a few bytes a second', () => {
   const stuck = new Set<number>()
   const stuckNow = (): number => server.connections.filter(({ id }) => stuck.has(id)).length
   before(async () => {
-    // A place is lent for a third of this.
-    stage = await openStage({ env: { MAILROOM_COMMAND_TIMEOUT: '3s' } })
+    // A batch ends after twice this time.
+    stage = await openStage({ env: { MAILROOM_COMMAND_TIMEOUT: '2s' } })
     bob = await neighbourOf(stage.service)
     server = await createImapServer({ users: Object.fromEntries([...slow, ...others].map((name) => [name, {}])) })
     for (const email of [...slow, ...others]) {
@@ -65,23 +65,22 @@ suite('old mail that comes a few bytes a second', () => {
     const id = await create(developer, email)
     const started = performance.now()
     const explain = (): string => stage.service.log().slice(-2000)
-    await until(`all of ${email}`, () => archived(developer, id), { withinMs: 15_000, everyMs: 50, explain })
+    await until(`all of ${email}`, () => archived(developer, id), { withinMs: 40_000, everyMs: 50, explain })
     return performance.now() - started
   }
 
-  test('another developer is served at once, another mailbox of the same one soon, and they themselves when it comes', async () => {
+  test('another developer is served at once, another mailbox of the same one after a batch of each, and they themselves when it comes', async () => {
     const ids = await Promise.all(slow.map((email) => create(stage.service, email)))
     await until('all places are taken', () => stuckNow() >= 4)
     let most = 0
-    const counting = setInterval(() => (most = Math.max(most, stuckNow())), 20)
+    const counting = setInterval(() => (most = Math.max(most, stuckNow())), 20).unref()
     const waits = await beside(stage.service, async () => {
       const [own, neighbours] = await Promise.all([
         read(stage.service, 'fifth@mail.example'),
         read(bob, 'bob@mail.example'),
       ])
       assert(neighbours < 4000, `another developer waited ${neighbours} ms`)
-      assert(own < 12_000, `another mailbox waited ${own} ms`)
-      await until('as many as may be', () => stuckNow() >= 8)
+      assert(own < 30_000, `another mailbox waited ${own} ms`)
     })
     clearInterval(counting)
     assert(most <= mostAtOnce, `${most} batches at once`)
