@@ -77,79 +77,102 @@ export interface FrameState {
 export type FrameContext = Koa.ParameterizedContext<FrameState>
 export type Middleware = Koa.Middleware<FrameState>
 
-/** What a handler is given besides its parsed input. */
-export type Call = ReturnType<typeof createCall>['call']
-
 /** Whether the client asks for JSON rather than for a page (Accept). */
 export function asksForJson(ctx: FrameContext): boolean {
   ctx.vary('Accept')
   return ctx.accepts('html', 'json') === 'json'
 }
 
-/** `abort` aborts the handler's signal. */
-export function createCall(ctx: FrameContext, limits: Limits) {
-  const { exchange } = ctx.state
-  const { engine } = exchange
-  // Most handlers never look at the signal: it is made when asked for.
-  let aborter: AbortController | null = null
-  let reason: unknown
-  let countsForImap = false
-  const abort = (why: unknown): void => {
-    reason ??= why
-    aborter?.abort(why)
+/** What a handler is given besides its parsed input. */
+export class Call {
+  readonly engine: Engine
+  /** Id of the developer or of the admin token that calls; '' where auth is 'public'. */
+  readonly caller: string
+  /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
+  readonly baseUrl: string
+  /** Of the path that was called: the answer is in its words. */
+  readonly version: ApiVersion
+  readonly requestId: string
+  /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
+  readonly address: string
+  /** The message of a multipart body (Definition.upload); null = there was none. */
+  readonly upload: Spooled | null
+  readonly #ctx: FrameContext
+  readonly #exchange: Exchange
+  readonly #limits: Limits
+  /** Most handlers never look at the signal: it is made when asked for. */
+  #aborter: AbortController | null = null
+  #reason: unknown
+  #countsForImap = false
+
+  constructor(ctx: FrameContext, limits: Limits) {
+    const { exchange } = ctx.state
+    this.engine = exchange.engine
+    this.caller = exchange.caller ?? ''
+    this.baseUrl = exchange.baseUrl
+    this.version = exchange.version
+    this.requestId = exchange.requestId
+    this.address = exchange.address
+    this.upload = exchange.upload
+    this.#ctx = ctx
+    this.#exchange = exchange
+    this.#limits = limits
   }
-  const call = {
-    engine,
-    /** Where auth is 'developer'. */
-    get developer(): DeveloperRecord {
-      if (exchange.developer === null) throw new Error(`${exchange.routePath} is not for developers but asks for one`)
-      return exchange.developer
-    },
-    /** Id of the developer or of the admin token that calls; '' where auth is 'public'. */
-    caller: exchange.caller ?? '',
-    /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
-    baseUrl: exchange.baseUrl,
-    /** Of the path that was called: the answer is in its words. */
-    version: exchange.version,
-    requestId: exchange.requestId,
-    /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
-    address: exchange.address,
-    /** The message of a multipart body (Definition.upload); null = there was none. */
-    upload: exchange.upload,
-    /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
-    get signal(): AbortSignal {
-      if (aborter === null) {
-        aborter = new AbortController()
-        if (reason !== undefined) aborter.abort(reason)
-        else watchCaller(ctx, abort)
-      }
-      return aborter.signal
-    },
-    /** Header of the request, lower-case name. */
-    header(name: string): string | undefined {
-      const value = ctx.req.headers[name]
-      return Array.isArray(value) ? value.join(', ') : value
-    },
-    asksForJson: () => asksForJson(ctx),
-    /** Notes which email account the answer concerns: sets the status header and the call log. */
-    concerns(user: UserRecord, account?: AccountRecord): void {
-      exchange.user = user
-      exchange.account = account ?? null
-      limits.imap.show(user.id, ctx)
-      if (account === undefined) return
-      concernsAccount(account.id)
-      const url = urlsOf(exchange).account({ userId: user.id, label: account.label })
-      ctx.set(engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
-    },
-    /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */
-    touchesImap({ id }: Pick<UserRecord, 'id'>): void {
-      if (!countsForImap) limits.imap.count(id, ctx)
-      countsForImap = true
-    },
-    /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
-    reserve: (bytes: number): Promise<void> => holdContents(ctx, bytes, call.signal),
+
+  /** Where auth is 'developer'. */
+  get developer(): DeveloperRecord {
+    const { developer, routePath } = this.#exchange
+    if (developer === null) throw new Error(`${routePath} is not for developers but asks for one`)
+    return developer
   }
-  return { call, abort }
+
+  /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
+  get signal(): AbortSignal {
+    if (this.#aborter === null) {
+      this.#aborter = new AbortController()
+      if (this.#reason !== undefined) this.#aborter.abort(this.#reason)
+      else watchCaller(this.#ctx, (why) => this.abort(why))
+    }
+    return this.#aborter.signal
+  }
+
+  /** Aborts the signal. */
+  abort(why: unknown): void {
+    this.#reason ??= why
+    this.#aborter?.abort(why)
+  }
+
+  /** Header of the request, lower-case name. */
+  header(name: string): string | undefined {
+    const value = this.#ctx.req.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+
+  asksForJson(): boolean {
+    return asksForJson(this.#ctx)
+  }
+
+  /** Notes which email account the answer concerns: sets the status header and the call log. */
+  concerns(user: UserRecord, account?: AccountRecord): void {
+    this.#exchange.user = user
+    this.#exchange.account = account ?? null
+    this.#limits.imap.show(user.id, this.#ctx)
+    if (account === undefined) return
+    concernsAccount(account.id)
+    const url = urlsOf(this.#exchange).account({ userId: user.id, label: account.label })
+    this.#ctx.res.setHeader(this.engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
+  }
+
+  /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */
+  touchesImap({ id }: Pick<UserRecord, 'id'>): void {
+    if (!this.#countsForImap) this.#limits.imap.count(id, this.#ctx)
+    this.#countsForImap = true
+  }
+
+  /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
+  reserve(bytes: number): Promise<void> {
+    return holdContents(this.#ctx, bytes, this.signal)
+  }
 }
 
 /** The handler's signal aborts when the client goes away, and when its key or token is revoked. */

@@ -127,8 +127,8 @@ function cookieFor({ baseUrl }: Call): readonly [name: string, rules: string] {
 }
 
 /** The id in a cookie that this service has set; undefined = there is none. */
-export function cookieNamed({ header }: Call, name: string): string | undefined {
-  return new RegExp(`(?:^|;\\s*)${name}=([\\w-]+)`).exec(header('cookie') ?? '')?.[1]
+export function cookieNamed(call: Call, name: string): string | undefined {
+  return new RegExp(`(?:^|;\\s*)${name}=([\\w-]+)`).exec(call.header('cookie') ?? '')?.[1]
 }
 
 export function sessionOf(call: Call): ConsoleSession | null {
@@ -143,10 +143,10 @@ export function cookieOf(call: Call, session: ConsoleSession | null): string {
 }
 
 /** A browser says which site a form came from; who says nothing is no browser. */
-export function isOwn({ baseUrl, header }: Call): boolean {
-  if (header('sec-fetch-site') === 'cross-site') return false
-  const origin = header('origin')
-  return origin === undefined || origin === 'null' || origin === new URL(baseUrl).origin
+export function isOwn(call: Call): boolean {
+  if (call.header('sec-fetch-site') === 'cross-site') return false
+  const origin = call.header('origin')
+  return origin === undefined || origin === 'null' || origin === new URL(call.baseUrl).origin
 }
 
 export function redirect(to: string, headers: Readonly<Record<string, string>> = {}): StreamAnswer {

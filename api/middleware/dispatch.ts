@@ -4,15 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, withinTime, workAs } from '../../engine/index.ts'
-import {
-  type Call,
-  createCall,
-  type Exchange,
-  type FrameContext,
-  holdContents,
-  keepOnly,
-  type Middleware,
-} from '../call.ts'
+import { Call, type Exchange, type FrameContext, holdContents, keepOnly, type Middleware } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
 import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
@@ -25,7 +17,7 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
     const { exchange } = ctx.state
     const { engine } = exchange
     const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
-    const { call, abort } = createCall(ctx, limits)
+    const call = new Call(ctx, limits)
     try {
       if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
       const { match, values, refusal } = exchange
@@ -35,7 +27,7 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
       const { requestId } = exchange
       await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
         const answering = answerOf(match.route, input, call)
-        const answer = await withinDeadline(answering, abort, deadlineMs)
+        const answer = await withinDeadline(answering, (why) => call.abort(why), deadlineMs)
         await sendAnswer(ctx, match.route, answer, checkAnswers)
       })
     } catch (error) {

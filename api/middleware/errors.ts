@@ -80,6 +80,7 @@ function secondsToWait({ retryAfterMs, retryable, status, code }: AppError): num
 }
 
 function report(log: Logger, ctx: FrameContext, error: AppError): void {
+  if (error.fault === 'caller' && !isExpected(error)) return
   const { requestId, routePath, account } = ctx.state.exchange
   const facts = {
     requestId,

@@ -16,16 +16,16 @@ export function requestLog(deps: Deps): Middleware {
   const prefix = randomBytes(6).toString('hex')
   const addressOf = clientAddressReader(deps.engine.config)
   let count = 0
-  return async (ctx, next) => {
+  return (ctx, next) => {
     count += 1
     const id = `${prefix}-${count.toString(36)}`
     const exchange = new Exchange(deps.engine, id, addressOf(ctx.req), ctx.req.url ?? '/')
     ctx.state.exchange = exchange
-    ctx.set('X-Request-Id', exchange.requestId)
+    ctx.res.setHeader('X-Request-Id', id)
     // Most answers hold what strangers wrote: a browser must not guess another type.
-    ctx.set('X-Content-Type-Options', 'nosniff')
+    ctx.res.setHeader('X-Content-Type-Options', 'nosniff')
     ctx.res.once('close', () => finish(deps, ctx, exchange))
-    await next()
+    return next()
   }
 }
 
