@@ -126,7 +126,23 @@ const mute: Attack = async (stage) => {
   })
 }
 
+/** Before any login: one response of very many empty literals. */
+const greetingOfLiterals: Attack = async (stage) => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.write('* OK ready\r\n')
+    socket.once('data', () => socket.write(`* SEARCH${' {0}\r\n'.repeat(20_000)}`))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const body = userBody({ host: '127.0.0.1', port, password }, 'literals@mallory.example')
+  await stage.repeat('literals before any login', 3000, () => stage.client.api('POST', '/lite/users', body))
+  server.close()
+}
+
 export const mailServers: readonly Attack[] = [
+  greetingOfLiterals,
   longLine,
   endlessList,
   longName,

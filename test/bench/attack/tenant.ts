@@ -111,4 +111,23 @@ const manyValues: Attack = (stage) => {
   )
 }
 
-export const tenant: readonly Attack[] = [filters, dryRuns, creations, slowReader, streams, endlessReceiver, manyValues]
+/** The largest list that is not divided into pages, asked for by many at the same moment. */
+const tokenLists: Attack = async (stage) => {
+  const body = { callback_url: 'https://app.example/done', first_name: 'n'.repeat(200), last_name: 'n'.repeat(200) }
+  for (let n = 0; n < 1000; n += 1) await stage.client.ok('POST', '/lite/connect_tokens', body)
+  const headers = { authorization: basicOf(stage.key, stage.secret) }
+  await stage.repeat('lists of connect tokens', 20_000, () =>
+    Promise.all(Array.from({ length: 60 }, () => say(`${stage.url}/lite/connect_tokens`, { headers }))),
+  )
+}
+
+export const tenant: readonly Attack[] = [
+  filters,
+  dryRuns,
+  creations,
+  slowReader,
+  streams,
+  endlessReceiver,
+  manyValues,
+  tokenLists,
+]
