@@ -1,6 +1,7 @@
 /**
  * `npm test`: the test files side by side, some of them together in one process, which spares most of the time that
- * starting processes takes. What takes long, and test/hostile, is for `npm run test:all`.
+ * starting processes takes. What takes long, and test/hostile, is for `npm run test:all`. Prints a line for each file
+ * as it ends, and the slowest files at the end.
  *
  * `node test/run.ts [pattern …]` runs other files the same way; `--alone` each in a process of its own.
  * MAILROOM_TEST_AT_ONCE says how many processes run at once (4).
@@ -8,6 +9,7 @@
 import { spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { FileEnd } from './support/file-ends.ts'
 
 /** Half of a process's start is compiling: done once, here and in the services that tests start. */
 process.env['NODE_COMPILE_CACHE'] ??= join(process.cwd(), 'node_modules/.cache/compiled')
@@ -16,12 +18,12 @@ const filesTogether = 10
 const timeoutMs = 120_000
 /** Of a process: what a failed test leaves open must not hold up the others. */
 const processMs = 900_000
+const slowestShown = 10
 
 interface Outcome {
   readonly files: readonly string[]
   readonly passed: boolean
   readonly output: string
-  readonly seconds: number
 }
 
 const given = process.argv.slice(2)
@@ -33,35 +35,50 @@ function quickFiles(): string[] {
   return globSync('test/**/*.test.ts', { exclude: ['test/hostile/**', 'test/**/*.long.test.ts'] })
 }
 
-/** Hooks outside of a suite would run for the tests of all files of the process. */
-function hasRootHooks(file: string): boolean {
-  return /^(?:before|after)(?:Each)?\(|from '\.\/scene\.ts'/m.test(readFileSync(file, 'utf8'))
+/**
+ * Hooks outside of a suite would run for the tests of all files of the process. Tests that another module defines are
+ * reported with that module's name.
+ */
+function needsOwnProcess(file: string): boolean {
+  const text = readFileSync(file, 'utf8')
+  return /^(?:before|after)(?:Each)?\(|from '\.\/scene\.ts'/m.test(text) || !/^(?:suite|test)\(/m.test(text)
 }
 
 /** Neighbours take about as long as each other: each share has files from everywhere. */
 function shared(all: readonly string[]): string[][] {
-  const alone = all.filter(hasRootHooks)
+  const alone = all.filter(needsOwnProcess)
   const files = all.filter((file) => !alone.includes(file))
   const count = Math.ceil(files.length / together)
   const shares = Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share))
   return [...alone.map((file) => [file]), ...shares]
 }
 
+function show({ file, seconds, tests, passed }: FileEnd): string {
+  return `${seconds.toFixed(1).padStart(6)} s ${file}: ${tests} tests${passed ? '' : ', FAILED'}\n`
+}
+
 function run(files: readonly string[]): Promise<Outcome> {
-  const isolation = files.length > 1 ? ['--test-isolation=none'] : []
-  const options = ['--test', `--test-timeout=${timeoutMs}`, '--test-reporter=spec', ...isolation]
-  const began = performance.now()
+  const reporters = { spec: 'stdout', './test/support/file-ends.ts': 'stderr' }
+  const reports = Object.entries(reporters).flatMap(([reporter, destination]) => [
+    `--test-reporter=${reporter}`,
+    `--test-reporter-destination=${destination}`,
+  ])
+  const options = ['--test', '--test-isolation=none', `--test-timeout=${timeoutMs}`, ...reports]
   const child = spawn(process.execPath, [...options, ...files], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     timeout: processMs,
     killSignal: 'SIGKILL',
   })
   let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.on('message', (end: FileEnd) => {
+    ends.push(end)
+    process.stdout.write(show(end))
+  })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (status) => {
-      resolve({ files, passed: status === 0, output, seconds: (performance.now() - began) / 1000 })
+      resolve({ files, passed: status === 0, output })
     })
   })
 }
@@ -70,9 +87,8 @@ function numberOf(output: string, what: string): number {
   return Number(new RegExp(`^ℹ ${what} (\\d+)`, 'm').exec(output)?.[1] ?? 0)
 }
 
-function report({ files, passed, output, seconds }: Outcome): void {
+function report({ files, passed, output }: Outcome): void {
   if (!passed) process.stdout.write(`${output}\nFAILED in ${files.join(' ')}\n`)
-  else if (together === 1) process.stdout.write(`${files.join('')}: ${seconds.toFixed(1)} s\n`)
 }
 
 const files = (patterns.length === 0 ? quickFiles() : globSync(patterns)).sort()
@@ -80,6 +96,7 @@ if (files.length === 0) throw new Error(`no test file matches ${patterns.join(' 
 const waiting = shared(files)
 const began = performance.now()
 const outcomes: Outcome[] = []
+const ends: FileEnd[] = []
 
 async function work(): Promise<void> {
   for (let share = waiting.shift(); share !== undefined; share = waiting.shift()) {
@@ -93,6 +110,8 @@ await Promise.all(Array.from({ length: atOnce }, work))
 const total = (what: string): number => outcomes.reduce((sum, { output }) => sum + numberOf(output, what), 0)
 const failed = outcomes.filter(({ passed }) => !passed)
 const seconds = ((performance.now() - began) / 1000).toFixed(0)
+const slowest = ends.sort((one, other) => other.seconds - one.seconds).slice(0, slowestShown)
+process.stdout.write(`\nThe slowest:\n${slowest.map(show).join('')}\n`)
 process.stdout.write(
   `${files.length} files, ${total('tests')} tests: ${total('fail')} failed, ${total('skipped')} skipped, in ${seconds} s\n`,
 )
