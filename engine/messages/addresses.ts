@@ -9,7 +9,7 @@ import { decodeWords, oneLine } from './encoded-words.ts'
 import type { Address } from '../store/records.ts'
 
 /** Addresses kept per header name. */
-export const maxAddresses = 5_000
+export const maxAddresses = 1_000
 /** Characters of one name or address. */
 export const maxAddressLength = 998
 

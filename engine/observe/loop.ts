@@ -42,14 +42,19 @@ export function watchLoop(onHeld: (held: Held) => void): () => void {
   return () => (report = () => undefined)
 }
 
+/** Whose work goes on. */
+export function currentOwner(): Owner | null {
+  return owners.getStore() ?? null
+}
+
 /** Runs a piece of work that awaits nothing, and reports it when it held the loop. */
-export function measured<T>(work: () => T): T {
+export function measured<T>(work: () => T, owner = currentOwner()): T {
   const began = performance.now()
   try {
     return work()
   } finally {
     const ms = performance.now() - began
-    if (ms >= heldMs) report({ owner: owners.getStore() ?? null, ms })
+    if (ms >= heldMs) report({ owner, ms })
   }
 }
 

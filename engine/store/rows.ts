@@ -42,15 +42,13 @@ function domainsOf(domain: string): string[] {
   return all.length > maxDomains ? [...all.slice(0, 1), ...all.slice(1 - maxDomains)] : all
 }
 
-function addressKeys(field: AddressField, addresses: readonly Address[]): string[] {
-  return addresses.flatMap(({ email }) => {
-    const address = foldCase(email.trim())
-    if (address === '') return []
-    const at = address.lastIndexOf('@')
-    const domains = at < 0 ? [address] : domainsOf(address.slice(at + 1))
-    const keys = domains.map((domain) => `${field}:@${domain}`)
-    return at < 0 ? keys : [`${field}:${address}`, ...keys]
-  })
+function addressKeys(field: AddressField, { email }: Address): string[] {
+  const address = foldCase(email.trim())
+  if (address === '') return []
+  const at = address.lastIndexOf('@')
+  const domains = at < 0 ? [address] : domainsOf(address.slice(at + 1))
+  const keys = domains.map((domain) => `${field}:@${domain}`)
+  return at < 0 ? keys : [`${field}:${address}`, ...keys]
 }
 
 const addressFields = ['from', 'to', 'cc', 'bcc'] as const
@@ -67,14 +65,19 @@ function threadKey(threadId: string): string {
   return `t:${threadId}`
 }
 
+/** Keys of one message's addresses: senders first, then To, Cc, Bcc. A filter finds the message by no others. */
+const mostAddressKeys = 2000
+
 /** The keys that facts alone give: they never change. */
-function factKeys(facts: MessageFacts): string[] {
-  const keys = new Set([threadKey(facts.threadId)])
-  if (facts.attachments.length > 0) keys.add(attachmentKey)
+function factKeys({ threadId, attachments, addresses }: MessageFacts, most: number): string[] {
+  const keys = new Set<string>()
   for (const field of addressFields) {
-    for (const key of addressKeys(field, facts.addresses[field])) keys.add(key)
+    for (const one of addresses[field]) {
+      for (const key of addressKeys(field, one)) if (keys.size < most) keys.add(key)
+      if (keys.size === most) break
+    }
   }
-  return [...keys]
+  return [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
 }
 
 /** A message lies somewhere; else the row is a tombstone. */
@@ -100,9 +103,9 @@ export function placeKeys(record: MessageRecord): string[] {
   return record.placements.some(isMarked) ? [...folders, deletedKey] : [...folders]
 }
 
-/** Every key of the message, without repeats; none for a tombstone. */
-export function messageKeys(record: MessageRecord): string[] {
-  return isLive(record) ? [...placeKeys(record), ...factKeys(record)] : []
+/** Every key of the message, without repeats; none for a tombstone. `most` = of its addresses. */
+export function messageKeys(record: MessageRecord, most = mostAddressKeys): string[] {
+  return isLive(record) ? [...placeKeys(record), ...factKeys(record, most)] : []
 }
 
 /** When the oldest disappearance that was not reported yet was seen; null = there is none. */

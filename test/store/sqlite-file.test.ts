@@ -49,7 +49,7 @@ describe('the file', () => {
   test('of an older schema keeps what its contacts have been counted for', async () => {
     const path = newPath()
     const old = new DatabaseSync(path)
-    for (const step of migrations.slice(0, 2)) old.exec(step)
+    for (const step of migrations.slice(0, 2)) old.exec(String(step))
     const mark = old.prepare('INSERT INTO contact_marks (account_id, contact_id, key) VALUES (?, ?, ?)')
     for (const contact of ['c1', 'c2']) mark.run('a', contact, 'm1:r')
     mark.run('a', 'c1', 'm1:d')
@@ -71,7 +71,7 @@ describe('the file', () => {
   test('of an older schema knows every placement as the first use of its UID', async () => {
     const path = newPath()
     const old = new DatabaseSync(path)
-    for (const step of migrations.slice(0, 7)) old.exec(step)
+    for (const step of migrations.slice(0, 7)) old.exec(String(step))
     old
       .prepare('INSERT INTO placements VALUES (?, ?, ?, ?, ?, ?, ?)')
       .run('inbox', '1', 5, 'm1', JSON.stringify(['\\Seen']), '9', 2)

@@ -12,6 +12,7 @@
  */
 import { isAppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { inSteps, newMail } from '../batch-steps.ts'
 import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
 import type { Holder } from '../rows.ts'
 import type { ChangeStore, SyncBatch, SyncStore } from '../port.ts'
@@ -22,6 +23,9 @@ import { insertMissing, shapes, type ChangeDoc, type MongoContext } from './docu
 import { isDuplicate, unavailable } from './errors.ts'
 import { forgetFolder } from './folders.ts'
 import { changeMessages, messageDoc, placedFilter } from './messages.ts'
+
+/** Messages that are turned from BSON in one go: one to thousands of people has 300 kB. */
+const readAtOnce = 10
 
 /** Callbacks written at once: each lies in memory as a document and as BSON. */
 const outboxStep = 200
@@ -74,7 +78,10 @@ async function updateExisting(
   const { accountId } = batch
   const steps = stepsOf(batch, inserted, holders)
   if (steps.size === 0) return
-  const docs = await context.collections.messages.find({ accountId, _id: { $in: [...steps.keys()] } }).toArray()
+  const ids = [...steps.keys()]
+  const docs = await context.collections.messages
+    .find({ accountId, _id: { $in: ids } }, { batchSize: readAtOnce })
+    .toArray()
   await changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
 }
 
@@ -159,6 +166,15 @@ async function writeCursor(
 }
 
 /** Answers the ids of those that were new. */
+async function writeNewMail(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
+  const inserted = new Set<string>()
+  for (const step of inSteps(newMail(batch))) {
+    const tally = await readTally(context, batch.accountId, step.contacts)
+    for (const id of await writeMessages(context, { ...batch, ...step }, tally)) inserted.add(id)
+  }
+  return inserted
+}
+
 async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<Set<string>> {
   const { accountId, contacts } = batch
   await countContacts(context, accountId, contacts, tally)
@@ -172,13 +188,12 @@ async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tal
 
 async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   // all reads side by side: what they found is compared by the writes
-  const [stored, holders, last, tally] = await Promise.all([
+  const [stored, holders, last] = await Promise.all([
     checkedCursor(context, memory, batch),
     findHolders(context, batch),
     batch.changes.length === 0 ? 0 : lastSeq(context, batch.accountId),
-    readTally(context, batch.accountId, batch.contacts),
   ])
-  const inserted = await writeMessages(context, batch, tally)
+  const inserted = await writeNewMail(context, batch)
   const changes = await writeChanges(context, memory, batch, last)
   const repeated = new Set(memory.unanswered.get(batch.accountId))
   // before the write: its outcome may never be known

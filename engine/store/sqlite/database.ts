@@ -7,7 +7,7 @@
  * the common commit. A transaction never gives up the thread, so nothing sees half of one.
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
-import { workAsNobody } from '../../observe/loop.ts'
+import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
 
 export type SyncMode = 'off' | 'normal' | 'full'
@@ -70,7 +70,8 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode): Database {
   const write = <T>(work: () => T, synced: boolean): Promise<T> =>
     new Promise((resolve, reject) => {
       if (queue.length === 0) workAsNobody(() => setImmediate(flush))
-      queue.push(jobOf(work, synced, resolve, reject))
+      const owner = currentOwner()
+      queue.push(jobOf(() => measured(work, owner), synced, resolve, reject))
     })
   const shareRead = readSharing(connection, statements)
   return {
@@ -99,7 +100,7 @@ function syncSwitch(statements: Statements, sync: SyncMode): (jobs: readonly Job
 async function settled<T>(work: () => T, before: () => void): Promise<T> {
   try {
     before()
-    return work()
+    return measured(work)
   } catch (error) {
     throw storeError(error)
   }

@@ -5,6 +5,8 @@
  */
 import { AppError } from '../../errors.ts'
 import { newId } from '../ids.ts'
+import type { MessageRecord } from '../records.ts'
+import { messageKeys } from '../rows.ts'
 import type { Database, Statements } from './database.ts'
 
 const people = `
@@ -183,8 +185,21 @@ INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
     AND EXISTS (SELECT 1 FROM json_each(p.flags) flag WHERE flag.value = '\\Deleted');
 `
 
+/** Of mail to thousands of people: the keys that its writes do not keep (mostAddressKeys of rows.ts) go. */
+function dropSurplusKeys(sql: Statements): void {
+  for (const [id] of sql.tuples('SELECT id FROM messages WHERE live = 1 AND octet_length(doc) > 5000')) {
+    const message = sql.doc('SELECT doc FROM messages WHERE id = ?', id ?? null) as MessageRecord
+    const kept = new Set(messageKeys(message))
+    for (const key of messageKeys(message, Infinity)) {
+      if (kept.has(key)) continue
+      const values = [message.accountId, key, message.sentAt, message.id]
+      sql.run('DELETE FROM message_keys WHERE account_id = ? AND key = ? AND sent_at = ? AND message_id = ?', ...values)
+    }
+  }
+}
+
 /** Step n leads from schema version n to n + 1. */
-export const migrations: readonly string[] = [
+export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
   notices,
   marks,
@@ -199,6 +214,7 @@ export const migrations: readonly string[] = [
   accountConditions,
   deletedKeys,
   'DROP TABLE IF EXISTS mail_versions',
+  dropSurplusKeys,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
@@ -212,7 +228,10 @@ export async function migrate(database: Database, path: string): Promise<void> {
         { details: { version, known: migrations.length } },
       )
     }
-    for (const step of migrations.slice(version)) database.script(step)
+    for (const step of migrations.slice(version)) {
+      if (typeof step === 'string') database.script(step)
+      else step(database)
+    }
     database.script(`PRAGMA user_version = ${migrations.length}`)
   })
 }

@@ -1,9 +1,10 @@
 /**
- * One batch of one folder as one transaction: all of it or nothing, so that the order inside does not show. And the
- * change log that batches write, numbered per account without gaps.
+ * One batch of one folder, nearly always as one transaction; a heavy one in steps, the cursor last. And the change log
+ * that batches write, numbered per account without gaps.
  */
 import { AppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { inSteps, newMail, type WeighedPart } from '../batch-steps.ts'
 import { newRows, placesOf, stepsOf, taken, leftBehind, sameCursor, withSeqOf, type Holder } from '../rows.ts'
 import type { ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
@@ -14,6 +15,8 @@ import { forgetFolder } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
 import { tables } from './tables.ts'
+
+type Applied = Awaited<ReturnType<SyncStore['apply']>>
 
 function leaseLost(why: string, batch: SyncBatch): AppError {
   const { accountId, folderId, epoch } = batch
@@ -78,13 +81,45 @@ function insertChanges(sql: Statements, accountId: string, drafts: readonly Chan
   })
 }
 
-function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnType<SyncStore['apply']>> {
-  const folder = checkedFolder(sql, batch)
-  applyToMessages(sql, batch, now)
-  const changes: ChangeRecord[] = insertChanges(sql, batch.accountId, batch.changes)
-  const outbox = insertOutbox(sql, batch.outbox.map(withSeqOf(changes)))
-  countContacts(sql, batch.accountId, batch.contacts)
-  tables.folders.save(sql, folder, { ...folder, cursor: batch.cursorAfter, ...batch.counts })
+const sizes = 'SELECT id, octet_length(doc) FROM messages WHERE id IN (SELECT value FROM json_each(?))'
+
+/** A message that is written anew costs an address for each of so many bytes. */
+const octetsOfAddress = 150
+
+function stepsOfBatch(sql: Statements, batch: SyncBatch): readonly SyncBatch[] {
+  const { changes, outbox, flagUpdates, vanished, reported } = batch
+  const idAt = new Map((vanished.length === 0 ? [] : findHolders(sql, batch)).map(({ uid, id }) => [uid, id]))
+  const ids = [...[...flagUpdates, ...reported].map(({ messageId }) => messageId), ...idAt.values()]
+  const weights = new Map(sql.tuples(sizes, JSON.stringify(ids)).map(([id, size]) => [id, Number(size)]))
+  const weightOf = (id: string | undefined): number => (weights.get(id ?? null) ?? 0) / octetsOfAddress
+  const steps = inSteps([
+    ...newMail(batch),
+    [changes.length + outbox.length, { changes, outbox }],
+    ...flagUpdates.map((one): WeighedPart => [weightOf(one.messageId), { flagUpdates: [one] }]),
+    ...vanished.map((uid): WeighedPart => [weightOf(idAt.get(uid)), { vanished: [uid] }]),
+    ...reported.map((one): WeighedPart => [weightOf(one.messageId), { reported: [one] }]),
+  ])
+  return steps.length === 1 ? [batch] : steps.map((step) => ({ ...batch, ...step }))
+}
+
+async function applyInSteps(db: Database, batch: SyncBatch, now: number): Promise<Applied> {
+  const steps = await db.read(() => stepsOfBatch(db, batch))
+  const answer: Applied = { changes: [], outbox: [] }
+  for (const step of steps) {
+    const { changes, outbox } = await db.write(() => apply(db, step, now, step === steps.at(-1)))
+    answer.changes.push(...changes)
+    answer.outbox.push(...outbox)
+  }
+  return answer
+}
+
+function apply(sql: Statements, step: SyncBatch, now: number, isLast: boolean): Applied {
+  const folder = checkedFolder(sql, step)
+  applyToMessages(sql, step, now)
+  const changes = insertChanges(sql, step.accountId, step.changes)
+  const outbox = insertOutbox(sql, step.outbox.map(withSeqOf(changes)))
+  countContacts(sql, step.accountId, step.contacts)
+  if (isLast) tables.folders.save(sql, folder, { ...folder, cursor: step.cursorAfter, ...step.counts })
   return { changes, outbox }
 }
 
@@ -104,7 +139,7 @@ function leaveSome(sql: Statements, id: string, epoch: number): boolean {
 
 export function createSync(db: Database, keyed: KeyedCollections, now: () => number): SyncStore {
   return {
-    apply: (batch) => db.write(() => apply(db, batch, now())),
+    apply: (batch) => applyInSteps(db, batch, now()),
     forgetPlacements: (accountId, epoch, folderId, keepUidValidity, limit) =>
       db.write(() => {
         checkEpoch(db, accountId, epoch)

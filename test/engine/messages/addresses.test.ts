@@ -141,7 +141,7 @@ test('parseAddresses never throws on noise made of its own signs, and never give
 })
 
 test('parseAddresses stops at its limit', () => {
-  assert.equal(parseAddresses('a@b.c,'.repeat(20_000)).length, 5_000)
+  assert.equal(parseAddresses('a@b.c,'.repeat(20_000)).length, 1_000)
   assert.equal(parseAddresses('a@b.c,'.repeat(10), 3).length, 3)
 })
 

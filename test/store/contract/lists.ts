@@ -64,24 +64,24 @@ export function filtersContract(subject: Subject): void {
       }
     })
 
-    test('one of 1,000 recipients is found, in every field', async () => {
+    test('one of 600 recipients is found, in every field', async () => {
       const mailbox = await createMailbox(store)
       const many = (field: string) =>
-        Array.from({ length: 1000 }, (_, index) => `r${index}@${field}${index % 7}.example`)
+        Array.from({ length: 600 }, (_, index) => `r${index}@${field}${index % 7}.example`)
       const lists = { from: ['a@b.example'], to: many('to'), cc: many('cc'), bcc: many('bcc') }
       await mailbox.fill('INBOX', [addressed(lists, { subject: 'many' }), aged('few', 1)])
       for (const query of [
-        { to: ['r999@to5.example'] },
+        { to: ['r599@to4.example'] },
         { cc: ['r500@cc3.example'] },
         { bcc: ['r0@bcc0.example'] },
-        { email: ['r777@to0.example'] },
+        { email: ['r399@to0.example'] },
         { to: ['to6.example'], from: ['b.example'] },
       ]) {
         assert.deepEqual(await subjects(subject, mailbox, query), ['many'], JSON.stringify(query))
       }
-      assert.deepEqual(await subjects(subject, mailbox, { to: ['r1000@to6.example'] }), [])
+      assert.deepEqual(await subjects(subject, mailbox, { to: ['r600@to5.example'] }), [])
       await mailbox.apply('INBOX', { vanished: [1], vanishedAt: epochStart })
-      assert.deepEqual(await subjects(subject, mailbox, { to: ['r999@to5.example'] }), [])
+      assert.deepEqual(await subjects(subject, mailbox, { to: ['r599@to4.example'] }), [])
     })
 
     test('many alternatives at once', async () => {

@@ -1,0 +1,55 @@
+/**
+ * Work of a sync batch in steps that hold the event loop shortly, whatever mail says: nearly every batch is one. Both
+ * stores write steps in the order of the port, the cursor last, so that a crash in between is mended by repeating.
+ */
+import type { SyncBatch } from './port.ts'
+import type { MessageFacts } from './records.ts'
+
+export type Part = Partial<
+  Pick<SyncBatch, 'contacts' | 'added' | 'changes' | 'outbox' | 'flagUpdates' | 'vanished' | 'reported'>
+>
+export type WeighedPart = readonly [weight: number, part: Part]
+
+/** What one step takes, some 15 ms: an address to store is 1. */
+const stepWeight = 1500
+const contactWeight = 4
+
+export function inSteps(parts: Iterable<WeighedPart>): Required<Part>[] {
+  const steps: Part[][] = [[]]
+  let left = stepWeight
+  for (const [weight, part] of parts) {
+    if (weight > left && steps.at(-1)?.length !== 0) {
+      steps.push([])
+      left = stepWeight
+    }
+    left -= weight
+    steps.at(-1)?.push(part)
+  }
+  return steps.map((step) => ({
+    contacts: step.flatMap(({ contacts = [] }) => contacts),
+    added: step.flatMap(({ added = [] }) => added),
+    changes: step.flatMap(({ changes = [] }) => changes),
+    outbox: step.flatMap(({ outbox = [] }) => outbox),
+    flagUpdates: step.flatMap(({ flagUpdates = [] }) => flagUpdates),
+    vanished: step.flatMap(({ vanished = [] }) => vanished),
+    reported: step.flatMap(({ reported = [] }) => reported),
+  }))
+}
+
+/** New messages, each with the contacts that count it, and the contacts of messages that are there. */
+export function newMail({ added, contacts }: Pick<SyncBatch, 'added' | 'contacts'>): WeighedPart[] {
+  const deltas = Map.groupBy(contacts, ({ key }) => key.slice(0, key.lastIndexOf(':')))
+  const weighed = (weight: number, part: Part): WeighedPart => {
+    return [weight + contactWeight * (part.contacts?.length ?? 0), part]
+  }
+  const messages = added.map((one) => {
+    const own = deltas.get(one.id) ?? []
+    deltas.delete(one.id)
+    return weighed(addressesOf(one.facts), { added: [one], contacts: own })
+  })
+  return [...messages, ...[...deltas.values()].map((own) => weighed(0, { contacts: own }))]
+}
+
+function addressesOf({ addresses }: MessageFacts): number {
+  return Object.values({ ...addresses }).reduce((sum, list) => sum + list.length, 0)
+}

@@ -1,0 +1,34 @@
+/** How long work holds the event loop, in processor time of the thread: other processes on the machine do not count. */
+import { setImmediate as turn } from 'node:timers/promises'
+
+export interface HeldLoop<T> {
+  readonly value: T
+  /** The longest turn while the work went on. */
+  readonly ms: number
+}
+
+export async function holdOf<T>(work: () => Promise<T>): Promise<HeldLoop<T>> {
+  const used = (): number => {
+    const { user, system } = process.threadCpuUsage()
+    return (user + system) / 1000
+  }
+  let [ms, over] = [0, false]
+  await turn()
+  let before = used()
+  const watching = (async () => {
+    while (!over) {
+      await turn()
+      const now = used()
+      ms = Math.max(ms, now - before)
+      before = now
+    }
+  })()
+  try {
+    const value = await work()
+    await turn()
+    return { value, ms: Math.max(ms, used() - before) }
+  } finally {
+    over = true
+    await watching
+  }
+}
