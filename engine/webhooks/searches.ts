@@ -8,12 +8,12 @@
  * This module is also what such a thread runs. What goes in and out is plain data; the same functions serve in the main
  * thread.
  */
-import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
-import { parentPort, Worker, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
 import { createFairQueue, type FairQueue } from '../fair-queue.ts'
 import type { MessageRecord } from '../store/records.ts'
+import { Threads, threadStartMs } from '../threads.ts'
 import { isIn, type PartRead, textOf } from './contents.ts'
 import {
   compileBodySearch,
@@ -30,8 +30,6 @@ export type Found<T> =
   | { readonly kind: 'ended'; readonly why: string }
 
 const mostThreads = 2
-const idleMs = 30_000
-const startMs = 30_000
 const mib = 1_048_576
 
 const setting = 'MAILROOM_FILTER_TIMEOUT'
@@ -45,19 +43,22 @@ export class Searches {
   /** One search of an owner at a time. */
   readonly #queue: FairQueue
   readonly #closing = new AbortController()
-  readonly #threads = new Set<Worker>()
-  /** Each with the timer that ends it. */
-  readonly #idle = new Map<Worker, NodeJS.Timeout>()
+  readonly #threads: Threads
 
   /** `textBytes`: of the largest text. */
   constructor(withinMs: number, textBytes: number) {
     this.withinMs = withinMs
     // As characters, composed, in lower case, and of HTML in pieces.
     this.#heapMb = 64 + Math.ceil((12 * textBytes) / mib)
+    this.#threads = new Threads(new URL(import.meta.url), {
+      name: 'search',
+      workerData: searchThread,
+      resourceLimits: { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 },
+    })
     this.#queue = createFairQueue({
       places: mostThreads,
       perDeveloper: 1,
-      deadlineMs: withinMs + startMs,
+      deadlineMs: withinMs + threadStartMs,
       late: 'the search took too long',
     })
   }
@@ -84,87 +85,29 @@ export class Searches {
 
   async close(): Promise<void> {
     this.#closing.abort(new AppError('shutting_down', 'no more searches are begun'))
-    await Promise.all([...this.#threads].map((thread) => thread.terminate()))
+    await this.#threads.close()
   }
 
   async #search(task: Task, withinMs: number): Promise<Found<Answers[Task['kind']]>> {
-    const thread = this.#takeIdle() ?? (await this.#start())
+    // The flag of the start script would be stronger than the thread's limit; for this thread it has had its effect.
+    setFlagsFromString('--max-old-space-size=0')
+    const thread = await this.#threads.take()
     const late = AbortSignal.timeout(Math.ceil(withinMs))
     const began = performance.now()
     try {
-      const answered = nextMessage(thread, late)
-      thread.postMessage(task, task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : [])
-      const answer = (await answered) as Answers[Task['kind']]
-      this.#rest(thread)
+      const moved = task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : []
+      const answer = (await this.#threads.ask(thread, task, late, moved)) as Answers[Task['kind']]
       return { kind: 'found', answer, tookMs: performance.now() - began }
     } catch (error) {
-      await thread.terminate()
       if (late.aborted) return { kind: 'ended', why: `took longer than ${this.withinMs / 1000} s (${setting})` }
       if (isOutOfMemory(error)) return { kind: 'ended', why: `took more than ${this.#heapMb} MiB of memory` }
       throw error
     }
   }
-
-  async #start(): Promise<Worker> {
-    // The flag of the start script would be stronger than the thread's limit; for this thread it has had its effect.
-    setFlagsFromString('--max-old-space-size=0')
-    const thread = new Worker(new URL(import.meta.url), {
-      name: 'search',
-      workerData: searchThread,
-      env: {},
-      resourceLimits: { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 },
-    })
-    this.#threads.add(thread)
-    thread.once('exit', () => {
-      this.#threads.delete(thread)
-      this.#wake(thread)
-    })
-    // An idle thread has no listener otherwise: its end is enough.
-    thread.on('error', () => undefined)
-    const late = AbortSignal.timeout(startMs)
-    try {
-      await nextMessage(thread, late)
-      return thread
-    } catch (error) {
-      await thread.terminate()
-      throw late.aborted ? new AppError('timeout', 'the thread for searches did not start in time') : error
-    }
-  }
-
-  /** Kept for a while: a start takes a tenth of a second. */
-  #rest(thread: Worker): void {
-    thread.unref()
-    this.#idle.set(thread, setTimeout(() => void thread.terminate(), idleMs).unref())
-  }
-
-  #wake(thread: Worker): void {
-    clearTimeout(this.#idle.get(thread))
-    this.#idle.delete(thread)
-  }
-
-  #takeIdle(): Worker | null {
-    const last = [...this.#idle.keys()].at(-1)
-    if (last === undefined) return null
-    this.#wake(last)
-    last.ref()
-    return last
-  }
 }
 
 function isOutOfMemory(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-}
-
-/** Rejects when the thread ends without one, and when the signal aborts. */
-async function nextMessage(thread: Worker, signal: AbortSignal): Promise<unknown> {
-  const over = new AbortController()
-  const options = { signal: AbortSignal.any([signal, over.signal]) }
-  const ended = once(thread, 'exit', options).then(() => Promise.reject(new Error('the thread for searches has ended')))
-  try {
-    return (await Promise.race([once(thread, 'message', options), ended]))[0]
-  } finally {
-    over.abort()
-  }
 }
 
 /**
