@@ -195,6 +195,8 @@ async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): 
   if (res.destroyed) return void body.destroy()
   ctx.set(headers)
   ctx.respond = false
+  // The pipeline, the limits and the caller's signal listen for its end: some more than Node takes for a leak.
+  res.setMaxListeners(20)
   // A source that has nothing to say would not hear that the client went away.
   res.once('close', () => body.destroy())
   // A heartbeat that is not taken says enough.
