@@ -77,11 +77,7 @@ function discard(answer: unknown): void {
   if (answer instanceof StreamAnswer && answer.body instanceof Readable) answer.body.destroy()
 }
 
-/**
- * Query and body schemas both see all values, the body's over the query's: parameters of a write may come in either.
- * What is read takes no empty value: such a parameter is not given. In a write it is a value, which often removes
- * something.
- */
+/** Query and body schemas both see all values, the body's over the query's: a write's may come in either. */
 export function readInput(
   { route, parameters }: Match,
   values: Exchange['values'],
@@ -93,15 +89,20 @@ export function readInput(
   }
 }
 
-function withoutEmpty(values: Exchange['values']): Exchange['values'] {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''))
+function withoutEmpty(values: Exchange['values'], names = Object.keys(values)): Exchange['values'] {
+  return Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== '' || !names.includes(name)))
 }
 
-/** Throws `bad_request`, which names the parameter. */
+/**
+ * An empty parameter of a read is not given. An empty one of a write often removes something: it is a value where the
+ * schema takes one, and is not given elsewhere. Throws `bad_request`, which names the parameter.
+ */
 export function parse(schema: z.ZodType | undefined, values: Readonly<Record<string, unknown>>): unknown {
   if (schema === undefined) return values
   const result = schema.safeParse(values)
   if (result.success) return result.data
+  const refused = result.error.issues.map(({ path }) => String(path[0] ?? '')).filter((name) => values[name] === '')
+  if (refused.length > 0) return parse(schema, withoutEmpty(values, refused))
   const issue = result.error.issues[0]
   const name = issue?.path.map(String).join('.') ?? ''
   const absent = issue !== undefined && isAbsent(values, issue.path)

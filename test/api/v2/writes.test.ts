@@ -80,12 +80,12 @@ suite('writes of 2.0', () => {
     await refused('POST', `${box.account}/messages/nobody@x.example/flags`, { seen: 1 }, 404, /nobody@x.example/)
   })
 
-  test('copy within a source, with flags; asked for twice, it is there once', async () => {
+  test('copy within a source, with flags; asked for twice, it is there once; an empty source is none', async () => {
     const path = await one('copied')
-    for (let n = 0; n < 2; n += 1)
-      assert.deepEqual(await rig.ok('POST', path, { dst_folder: 'Archive', flag_seen: 1, flag_flagged: 1 }), {
-        success: true,
-      })
+    const copy = { dst_folder: 'Archive', flag_seen: 1, flag_flagged: 1 }
+    for (const source of [{}, { dst_source: '' }])
+      assert.deepEqual(await rig.ok('POST', path, { ...copy, ...source }), { success: true })
+    await refused('POST', path, { ...copy, dst_folder: '' }, 400, /^dst_folder: /)
     assert.deepEqual(flagsOf('Archive', 'copied'), ['\\Flagged', '\\Seen'])
     assert.deepEqual(flagsOf('INBOX', 'copied'), [])
   })
