@@ -29,20 +29,25 @@ export function baseUrlReader(config: Settings): BaseUrlReader {
 }
 
 /**
- * The same for pages that people see and where passwords and consents come in. Without MAILROOM_PUBLIC_URL the host has
- * to be a loopback name or MAILROOM_HOST; throws `bad_request` for another one, which somebody else may have chosen.
+ * The same for pages that people see, where passwords and consents come in, and for links that need no key. Throws as
+ * ownUrl does.
  */
 export function pageUrlReader(config: PageSettings): BaseUrlReader {
   const baseUrl = baseUrlReader(config)
-  return (request) => {
-    const url = baseUrl(request)
-    if (config.MAILROOM_PUBLIC_URL !== null || isOwnHost(new URL(url).hostname, config.MAILROOM_HOST)) return url
-    throw new AppError(
-      'bad_request',
-      'Host: not a name of this service; set MAILROOM_PUBLIC_URL to the address that browsers use',
-      { details: { parameter: 'Host' } },
-    )
-  }
+  return (request) => ownUrl(config, baseUrl(request))
+}
+
+/**
+ * A base URL that somebody else cannot have chosen: MAILROOM_PUBLIC_URL, or without it a loopback name or
+ * MAILROOM_HOST. Throws `bad_request` for another host.
+ */
+export function ownUrl(config: PageSettings, url: string): string {
+  if (config.MAILROOM_PUBLIC_URL !== null || isOwnHost(new URL(url).hostname, config.MAILROOM_HOST)) return url
+  throw new AppError(
+    'bad_request',
+    'Host: not a name of this service; set MAILROOM_PUBLIC_URL to the address that browsers use',
+    { details: { parameter: 'Host' } },
+  )
 }
 
 function isOwnHost(name: string, configured: string): boolean {

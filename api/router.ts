@@ -90,7 +90,7 @@ export function routing(
   const serving = new Map<string, ReadonlyMap<string, Middleware>>()
   for (const beginning of new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))) {
     const mayMatch = patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
-    const reader = /^(?:console|connect)(?:\/|$)/.test(beginning) ? readers.pages : readers.api
+    const reader = /^(?:console|connect|downloads)(?:\/|$)/.test(beginning) ? readers.pages : readers.api
     const endings = ['', ...mayMatch.map(({ path }) => endOf(path))]
     const byEnding = new Map(
       endings.map((ending) => {

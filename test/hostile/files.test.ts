@@ -77,6 +77,19 @@ suite('files of strangers', () => {
     assert(body.includes(page))
   })
 
+  test('a link is good in one spelling, and under no name that a stranger chose', async () => {
+    const own = await link()
+    assert.equal((await get(own)).status, 200)
+    const spellings = [own.replace('/0?', '/00?'), own.replace('expires=', 'expires=0'), own.replace('s=', 's=%2B')]
+    for (const path of spellings) assert.equal((await get(path)).status, 403, path)
+    const authorization = basicOf(apiKey, apiSecret)
+    for (const path of [`${message}/attachments/0?as_link=1`, own]) {
+      const answer = await say(stage.service.url + path, { headers: { authorization, host: 'evil.example' } })
+      assert.equal(answer.status, 400, path)
+      assert.match(answer.body, /Host: not a name of this service; set MAILROOM_PUBLIC_URL/)
+    }
+  })
+
   test('no answer at all is for a browser to guess at', async () => {
     const account = message.replace(/\/messages\/.*/, '')
     const told = ['', '/body', '/headers', '/flags', '/attachments', '?include_body=1', '/attachments/9', '/raw/x']

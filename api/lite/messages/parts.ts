@@ -13,6 +13,7 @@ import {
   type UserRecord,
   sameText,
 } from '../../../engine/index.ts'
+import { ownUrl } from '../../addresses.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { asNamed, findMessage, locate, type Located, messagePaths, type MessagePattern } from '../find.ts'
 import { readContents } from './contents.ts'
@@ -144,9 +145,11 @@ export async function linkTo(
 ): Promise<string> {
   const developer = await call.engine.developers.get(call.developer.id)
   if (developer === null) throw invalidLink()
-  const expires = Math.ceil((Date.now() + call.engine.config.MAILROOM_LINK_TTL) / 1000)
-  const query = `expires=${expires}&signature=${signature(developer.secret, account.id, message.id, index, expires)}`
-  return `${call.baseUrl}/downloads/${account.id}/${message.id}/${index}?${query}`
+  const { config } = call.engine
+  const expires = String(Math.ceil((Date.now() + config.MAILROOM_LINK_TTL) / 1000))
+  const signed = signature(developer.secret, account.id, message.id, String(index), expires)
+  const query = `expires=${expires}&signature=${signed}`
+  return `${ownUrl(config, call.baseUrl)}/downloads/${account.id}/${message.id}/${index}?${query}`
 }
 
 const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
@@ -162,9 +165,9 @@ const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
     const developer = account === null ? null : await developers.get(account.developerId)
     // An unknown account answers like a wrong signature: who guesses learns nothing.
     if (account === null || developer === null) throw invalidLink()
-    const right = signature(developer.secret, account.id, path.message, Number(path.attachment), query.expires)
+    const right = signature(developer.secret, account.id, path.message, path.attachment, query.expires)
     if (!sameText(right, query.signature)) throw invalidLink()
-    if (query.expires * 1000 <= Date.now())
+    if (Number(query.expires) * 1000 <= Date.now())
       throw new AppError('forbidden', 'the download link has expired; ask for a new one with as_link=1')
     const user = await store.users.get(account.developerId, account.userId)
     if (user === null) throw invalidLink()
@@ -196,15 +199,15 @@ export const attachmentRoutes = tagged('Attachments', [
 
 /*
  * Signed download links: whoever has one may read one attachment of one message until it expires, without any other
- * authentication. HMAC-SHA256 over all that the link names. The key is made from the developer's secret and the label
- * below, so a link is worth nothing once the secret has changed.
+ * authentication. HMAC-SHA256 over all that the link names, as it is written. The key is made from the developer's
+ * secret and the label below, so a link is worth nothing once the secret has changed.
  */
 
 const label = 'mailroom/download-link/v1'
 
 function signature(
   secret: string,
-  ...named: readonly [accountId: string, messageId: string, attachment: number, expires: number]
+  ...named: readonly [accountId: string, messageId: string, attachment: string, expires: string]
 ): string {
   const key = createHmac('sha256', secret).update(label).digest()
   return createHmac('sha256', key).update(JSON.stringify(named)).digest('base64url')

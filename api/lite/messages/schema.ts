@@ -6,7 +6,6 @@ import {
   filledText,
   flag,
   headerMode,
-  integer,
   limit,
   lineText,
   offsetOf,
@@ -172,9 +171,9 @@ export const downloadQuery = z.object({
 })
 
 export const linkQuery = z.object({
-  expires: integer(0).meta({
+  expires: filledText.meta({
     description: 'end of the link, as it has it: Unix timestamp in seconds',
-    examples: [1_700_000_900],
+    examples: ['1700000900'],
   }),
   signature: filledText.meta({ description: 'of the whole link, as it has it', examples: ['q1w2e3r4t5y6u7i8o9p0'] }),
 })
