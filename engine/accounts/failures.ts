@@ -172,8 +172,8 @@ export function connectionFailure(error: unknown): AppError {
   const errno = errnoOf(error)
   const tlsFailed = error instanceof Error && 'tlsFailed' in error && error.tlsFailed === true
   const verdict = codeFailure(errno ?? '', tlsFailed)
-  // Node has no name for what OpenSSL says.
-  const reason = errno === 'UNSPECIFIED' && error instanceof Error ? error.message : errno
+  // Node has no name for what OpenSSL says; imapflow's bounds are named in its text.
+  const reason = /^UNSPECIFIED$|TooLarge$/.test(errno ?? '') && error instanceof Error ? error.message : errno
   const said = own(errnoWords, errno ?? '') ?? words[verdict]
   return new AppError(verdict, reason === null ? said : `${said} (${reason})`, {
     cause: error,

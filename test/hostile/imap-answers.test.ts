@@ -9,7 +9,7 @@ import { createImapServer, fullCapabilities, type Hooks, type ImapServer } from 
 import { mail } from '../support/mail.ts'
 import { until } from '../support/until.ts'
 import { createUser, listed, userBody } from '../support/users.ts'
-import { beside, type Waits } from './bystanders.ts'
+import { assertShort, beside, type Waits } from './bystanders.ts'
 
 const ann = 'ann@mail.example'
 /** So much more may be resident after an attack: what was sent is many times that. */
@@ -71,13 +71,27 @@ suite('answers of a hostile mail server', () => {
       id = await account({
         command: ({ name }) => (name === 'UID SEARCH' ? { lines: [line], proceed: true } : undefined),
       })
-      await says(id, /SEARCH response of more than 1048576 bytes/)
+      await says(id, /Line length \d+ exceeds maximum allowed size of 1048576 bytes/)
     }, 4000)
     await stage.service.stop()
     await stage.service.start()
     const asked = server.log.length
     await until('another try', () => server.log.slice(asked).some(({ line: said }) => said.includes('UID SEARCH')))
-    await says(id, /SEARCH response of more than 1048576 bytes/)
+    await says(id, /Line length \d+ exceeds maximum allowed size of 1048576 bytes/)
+  })
+
+  test('before any login, one SEARCH of 50,000 literals: it costs next to nothing, and the limit is told', async () => {
+    const line = Buffer.from(`* SEARCH${' {0}\r\n'.repeat(50_000)}`)
+    server = await createImapServer({
+      users: { [ann]: {} },
+      hooks: { command: ({ name }) => (name === 'AUTHENTICATE' ? { lines: [line] } : undefined) },
+    })
+    const waits = await bearable(async () => {
+      const body = userBody({ ...server, password: 'secret' }, ann)
+      const answer = await stage.service.ok('POST', '/lite/users', body)
+      assert.match(JSON.stringify(answer), /SEARCH response of more than 5000 literals/)
+    }, 1000)
+    assertShort(waits, 10)
   })
 
   test('200,000 literals in one response, and a structure of 4 MB: the message is read without them', async () => {

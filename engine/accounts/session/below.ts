@@ -14,6 +14,7 @@
  * - give no way to bound what the server may answer (frames.ts), nor to send a literal that is not whole in memory.
  */
 import { ImapFlow, type ImapResponse } from 'imapflow'
+import { parser } from 'imapflow/lib/handler/imap-handler.js'
 import { once } from 'node:events'
 import type { LookupFunction, Socket } from 'node:net'
 import type { Release } from '../../budget.ts'
@@ -22,7 +23,7 @@ import { yieldToLoop } from '../../waits.ts'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
 import type { SessionOptions } from '../session-types.ts'
-import { type Allowance, createFrames, type Frame } from './frames.ts'
+import { type Allowance, createBounds, type Frame, type Framing } from './frames.ts'
 
 export type { ImapAttribute, ImapResponse } from 'imapflow'
 /** What a mailbox is for by its name, in many languages. */
@@ -195,10 +196,11 @@ export function createWire(
   })
   const wire = client as unknown as Wire
   const exec = wire.exec.bind(wire)
-  const begin = takeIn(wire, options.take, (msg) => logger.debug({ src: 's', msg }))
+  const begin = takeIn(wire, options.take, { onLine: (msg) => logger.debug({ src: 's', msg }), onUnparsed })
   wire.exec = (command, attributes, sent = {}) => {
     begin(sent.allowance ?? duringLogin)
-    return exec(command, attributes, sent)
+    // Between commands nothing of the last one is kept.
+    return exec(command, attributes, sent).finally(() => begin(duringLogin))
   }
   wire.commands = withIdAfterLogin(wire.commands)
   wire.throttleWait = () => Promise.resolve(false)
@@ -218,82 +220,108 @@ export function secretMask(auth: SessionOptions['auth'], username: string): (lin
 }
 
 /** imapflow's stream of responses. */
-interface Streamer {
+interface Streamer extends Framing {
   readonly readBytesCounter: number
-  readonly destroyed: boolean
-  readonly inputQueue: readonly unknown[]
-  responseBytes: number
-  lineBytes: number
-  /** Ends the wait for a response to be taken, when the stream is destroyed. */
-  pendingPush: (() => void) | null
-  push(item: Frame & { readonly next: () => void; readonly trailingAfterLine: boolean }): boolean
+  readonly responseBytes: number
+  readonly lineBytes: number
+  push(item: Item | null): boolean
   processInputChunk: (chunk: Buffer) => Promise<void>
-  destroy(error?: Error): unknown
+  destroy(error?: unknown): unknown
   once(event: 'close', listener: () => void): unknown
 }
 
+/** A response; the next one is read after `next`. */
+interface Item extends Frame {
+  readonly next: () => void
+}
+
+/** Where a response comes without imapflow's own reader: its line, and the line of one that is no IMAP. */
+interface Heard {
+  readonly onLine: (line: string) => void
+  readonly onUnparsed: OnUnparsed
+}
+
 /**
- * What comes in: our framing in the place of imapflow's, and responses that are nothing but numbers, read without its
- * tokenizer.
+ * What comes in, within our bounds. imapflow itself reads greetings, tagged answers, and what has a response code; what
+ * else is untagged is read here: imapflow would make a text of each response again, for its log.
  *
  * What a mail server sends draws from the budget of the process before it is read into memory: an answer under way (its
  * lines, and the literals that it announces) holds a share until it has been taken apart. A server whose answers find
  * no room is not read meanwhile.
  *
- * Answers the way to begin a command, with what it allows. `onPlain`: a response that imapflow does not see.
+ * Answers the way to begin a command, with what it allows.
  */
-function takeIn(
-  wire: Wire,
-  take: SessionOptions['take'],
-  onPlain: (line: string) => void,
-): (allowance: Allowance) => void {
+function takeIn(wire: Wire, take: SessionOptions['take'], heard: Heard): (allowance: Allowance) => void {
   const { streamer } = wire
-  const frames = createFrames()
+  const bounds = createBounds(streamer)
   const shares = createShares(streamer, take)
-  const isOver = (): boolean => streamer.destroyed
+  const push = streamer.push.bind(streamer)
 
-  /** Ends when the response has been taken apart. */
-  async function hand(frame: Frame): Promise<void> {
-    const plain = plainOf(frame)
-    if (plain === null) return put(streamer, frame)
-    onPlain(frame.payload.toString('latin1', 0, 500))
-    await wire.getUntaggedHandler(plain.command ?? '', plain.attributes)?.(plain)
-  }
-
-  async function read(chunk: Buffer): Promise<void> {
+  async function rest(): Promise<void> {
+    shares.giveBack()
     await yieldToLoop()
-    await shares.grow(frames.responseBytes + frames.lineBytes + chunk.length)
-    if (isOver()) return
-    for (const frame of frames.read(chunk)) {
-      streamer.responseBytes = frames.responseBytes
-      await hand(frame)
-      shares.giveBack()
-      await yieldToLoop()
-      if (isOver()) return
-    }
-    streamer.responseBytes = frames.responseBytes
-    streamer.lineBytes = frames.lineBytes
   }
 
-  streamer.processInputChunk = read
-  return (allowance) => frames.begin(allowance)
+  async function read(item: Item): Promise<void> {
+    const isRead = bounds.admits(item)
+    if (isRead && isStatus.test(item.payload.toString('latin1', 0, 64)))
+      return void push({ ...item, next: () => void rest().then(item.next) })
+    if (isRead) await readUntagged(wire, item, heard)
+    await rest()
+    item.next()
+  }
+
+  async function readChunk(chunk: Buffer): Promise<void> {
+    await yieldToLoop()
+    const { responseBytes, lineBytes } = streamer
+    await shares.grow(responseBytes - bounds.passed + lineBytes + chunk.length)
+    await bounds.read(chunk)
+  }
+
+  bounds.begin(duringLogin)
+  streamer.processInputChunk = readChunk
+  streamer.push = (item) => {
+    if (item === null) return push(null)
+    read({ ...item, payload: withoutNuls(item.payload) }).catch((error: unknown) => streamer.destroy(error))
+    return true
+  }
+  return bounds.begin
 }
 
-async function put(streamer: Streamer, frame: Frame): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<undefined>()
-  const next = (): void => resolve(undefined)
-  streamer.pendingPush = next
-  streamer.push({ ...frame, next, trailingAfterLine: frame.trailing || streamer.inputQueue.length > 0 })
-  await promise
-  streamer.pendingPush = null
+/** Some servers put NULs before a response. */
+function withoutNuls(payload: Buffer): Buffer {
+  return payload[0] === 0
+    ? payload.subarray(
+        Math.max(
+          0,
+          payload.findIndex((byte) => byte !== 0),
+        ),
+      )
+    : payload
 }
 
+const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
+
+/** What cannot be read, by imapflow's parser or by us, is left out. */
+async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, onUnparsed }: Heard): Promise<void> {
+  const line = payload.toString('latin1', 0, longestHeard)
+  onLine(line)
+  try {
+    const plain = literals.length > 0 ? null : plainOf(payload)
+    const response = plain ?? (await parser(payload, { literals: [...literals] }))
+    await wire.getUntaggedHandler(response.command ?? '', response.attributes)?.(response)
+  } catch {
+    onUnparsed(line)
+  }
+}
+
+/** Of a line for the log. Enough for a UID that stands before the rest. */
+const longestHeard = 1024
 const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
 const listed = /^\* (E?SEARCH|VANISHED)(?: (.*))?$/is
 
-/** The response as imapflow would give it, with all the numbers in one text; null = it has to read it. */
-function plainOf({ payload, literals }: Frame): ImapResponse | null {
-  if (literals.length > 0) return null
+/** The response as imapflow would give it, with all the numbers in one text; null = its tokenizer has to read it. */
+function plainOf(payload: Buffer): ImapResponse | null {
   const few = counted.exec(payload.toString('latin1', 0, 40))
   if (few && payload.length < 40) return response(few[1] ?? '', few[2] ?? '')
   const many = listed.exec(payload.toString('latin1', 0, 10)) && listed.exec(payload.toString('latin1'))

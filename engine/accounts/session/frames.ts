@@ -1,18 +1,20 @@
 /**
- * Cuts what the server sends into responses, in place of imapflow's own framing: each is bounded by its kind before
- * anything takes it apart. imapflow's tokenizer needs time by the square of an atom's length, and holds a node for each
- * token; so responses that are nothing but numbers (SEARCH, EXISTS …) never get there, and the others only up to a
- * size.
+ * Bounds of what the server says. imapflow's own come first: a line, a literal or a response over them ends the
+ * session. Within these, what imapflow does not do: most literals and all that a command did not ask for pass by
+ * unread; a response that is too long for imapflow's tokenizer, which holds a node for each token and needs time by the
+ * square of an atom's length, is left out; and the responses to one command are bounded in sum.
  */
 import { AppError } from '../../errors.ts'
 
 /** Of a response without its BODY[section] literals. */
 const longestResponse = 65_536
-/** SEARCH, ESEARCH and VANISHED. */
+/** SEARCH, ESEARCH and VANISHED: responses that are nothing but numbers never get to the tokenizer. */
 export const longestNumbers = 1_048_576
-/** With all that is passed over: the literals of a server that sends a whole message for each piece of it. */
+/** Of an answer that may be left out. */
+const longestLeftOut = 8 * 1_048_576
+/** With all that passes by: a server may send a whole message for each piece of it. */
 const largestResponse = 128 * 1_048_576
-/** Words and brackets of a response; with as many it takes 10 ms to read. */
+/** Words, brackets and literals of a response; with as many it takes 10 ms to read. */
 const mostTokens = 5000
 /** Characters without a space or a bracket. */
 const longestWord = 5000
@@ -59,224 +61,175 @@ export function cutOf(bytes: Buffer): Cut | null {
 
 export interface Frame {
   readonly payload: Buffer
+  readonly literals: readonly Buffer[]
+}
+
+/** What of imapflow's stream of responses takes part. */
+export interface Framing {
+  readonly destroyed: boolean
+  /** 1 = in a line, 2 = in a literal, of which `literalWaiting` bytes have not come. */
+  readonly state: number
+  literalWaiting: number
+  /** The lines of the response under way that have ended, and its literals. */
+  readonly inputBuffer: Buffer[]
   readonly literals: Buffer[]
-  readonly trailing: boolean
+  maxLineLength: number
+  maxLiteralSize: number
+  maxResponseSize: number
+  /** Reads from there to the begin or the end of a literal, or to the end of the chunk, which is null. */
+  processChunkSegment(chunk: Buffer, from: number): Promise<number | null>
 }
 
-interface Literal {
-  readonly size: number
-  readonly from: number
-  readonly to: number
-  at: number
-  readonly pieces: Buffer[]
-}
-
-const [lf, cr] = [0x0a, 0x0d]
-const empty = Buffer.alloc(0)
+const inLiteral = 2
 /** Enough for a UID that stands before the rest. */
 const headLength = 1024
 /** Enough for `]<4294967295> {134217728}` and the line end. */
 const endLength = 64
-const marker = /(\](?:<(\d+)>)? ?~?)?\{(\d{1,20})\}\r?\n$/
+const marker = /(\](?:<(\d+)>)? ?~?)?\{\d+\}\r?\n$/
 
 type State = ReturnType<typeof createState>
 
-function createState() {
+function createState(framing: Framing) {
   return {
+    framing,
     allowance: {} as Allowance,
+    /** Of the command. */
     responses: 0,
     fetches: 0,
     bytes: 0,
-    lines: [] as Buffer[],
-    /** The unfinished line; and the end of it, kept even of one that is left out. */
-    line: [] as Buffer[],
-    lineBytes: 0,
-    end: empty as Buffer,
-    literals: [] as Buffer[],
-    literal: null as Literal | null,
-    /** Without BODY[section] literals. */
-    plainBytes: 0,
-    sections: 0,
-    passed: 0,
-    /** How it began, once it is left out. */
-    leftOut: null as string | null,
+    /** The literal under way; and how many of the next bytes pass by, and of those after it. */
+    literal: null as Cut | null,
+    skip: 0,
+    skipAfter: 0,
+    response: begun(),
   }
 }
 
-export function createFrames() {
-  const state = createState()
-  return {
-    begin(allowance: Allowance): void {
-      state.allowance = allowance
-      state.responses = state.fetches = state.bytes = 0
-    },
-    /** The responses that end in this chunk. Throws an AppError when one passes its limit. */
-    read: (chunk: Buffer): Generator<Frame, void, undefined> => read(state, chunk),
-    get responseBytes(): number {
-      const { plainBytes, lineBytes, literals, literal } = state
-      const sections = literals.reduce((sum, { length }) => sum + length, 0)
-      return plainBytes - lineBytes + sections + Math.max(0, (literal?.to ?? 0) - (literal?.from ?? 0))
-    },
-    get lineBytes(): number {
-      return state.lineBytes
-    },
+/** Of the response under way. `literalBytes`: of those that are no BODY[section]; `leftOut`: how it began. */
+function begun() {
+  return { literals: 0, sections: 0, literalBytes: 0, passed: 0, leftOut: null as string | null }
+}
+
+function leaveOut({ allowance, response }: State, head: string, limit: string): void {
+  if (!allowance.leftOut || !isAnswer(head)) throw tooLong(head, limit)
+  response.leftOut ??= head
+}
+
+/** What is kept of the literal that begins. */
+function windowOf(state: State, size: number): { readonly from: number; readonly to: number } {
+  const { framing, response } = state
+  const head = textOf(framing.inputBuffer[0])
+  const end = marker.exec(framing.inputBuffer.at(-1)?.subarray(-endLength).toString('latin1') ?? '')
+  response.literals += 1
+  if (response.literals > mostTokens) leaveOut(state, head, `${mostTokens} literals`)
+  const { piece } = state.allowance
+  if (piece && end?.[1] !== undefined && isFetch(head)) {
+    response.sections += 1
+    if (response.sections > piece.sections) leaveOut(state, head, `${piece.sections} sections`)
+    const from = end[2] === undefined ? Math.min(size, piece.from) : 0
+    return { from, to: Math.min(size, from + piece.count) }
   }
+  response.literalBytes += size
+  if (response.literalBytes > longestResponse) leaveOut(state, head, `${longestResponse} bytes`)
+  return { from: 0, to: size }
 }
 
-function* read(state: State, chunk: Buffer): Generator<Frame, void, undefined> {
-  for (let at = 0; at < chunk.length;) {
-    if (state.literal !== null) {
-      at = readLiteral(state, state.literal, chunk, at)
-      continue
-    }
-    const end = chunk.indexOf(lf, at)
-    const piece = chunk.subarray(at, end < 0 ? chunk.length : end + 1)
-    at += piece.length
-    addToLine(state, piece)
-    if (end < 0 || startsLiteral(state)) continue
-    const frame = finish(state, at < chunk.length)
-    if (frame !== null) yield frame
-  }
+function beginLiteral(state: State): void {
+  const { framing, response } = state
+  const size = framing.literalWaiting
+  const { from, to } = windowOf(state, size)
+  const kept = response.leftOut === null ? to - from : 0
+  if (response.leftOut !== null) framing.inputBuffer.splice(1)
+  framing.literalWaiting = kept
+  response.passed += size - kept
+  state.literal = { from, size }
+  state.skip = kept === 0 ? size : from
+  state.skipAfter = size - kept - state.skip
 }
 
-function readLiteral(state: State, literal: Literal, chunk: Buffer, start: number): number {
-  const taken = Math.min(chunk.length - start, literal.size - literal.at)
-  const [from, to] = [Math.max(0, literal.from - literal.at), Math.min(taken, literal.to - literal.at)]
-  if (to > from) literal.pieces.push(chunk.subarray(start + from, start + to))
-  literal.at += taken
-  if (literal.at === literal.size) endLiteral(state, literal)
-  return start + taken
-}
-
-function endLiteral(state: State, { size, from, pieces }: Literal): void {
+function endLiteral(state: State, { size, from }: Cut): void {
+  const { literals } = state.framing
+  const bytes = literals.at(-1)
+  if (state.response.leftOut !== null) literals.splice(0)
+  else if (bytes && bytes.length < size) cuts.set(bytes, { from, size })
   state.literal = null
-  if (state.leftOut !== null) return
-  const bytes = Buffer.concat(pieces)
-  if (bytes.length < size) cuts.set(bytes, { from, size })
-  state.literals.push(bytes)
+  state.skip = state.skipAfter
 }
 
-function addToLine(state: State, piece: Buffer): void {
-  state.lineBytes += piece.length
-  pass(state, piece.length)
-  state.end = state.end.length === 0 ? piece : Buffer.concat([state.end.subarray(-endLength), piece])
-  if (state.leftOut !== null) return
-  state.line.push(piece)
-  state.plainBytes += piece.length
-  checkSize(state)
+/** Hands the chunk to imapflow, without what passes by. */
+async function read(state: State, chunk: Buffer): Promise<void> {
+  const { framing } = state
+  for (let at: number | null = 0; at !== null && at < chunk.length && !framing.destroyed;) {
+    const skipped = Math.min(state.skip, chunk.length - at)
+    state.skip -= skipped
+    at = await framing.processChunkSegment(chunk, at + skipped)
+    if (state.literal === null && framing.state === inLiteral) beginLiteral(state)
+    else if (state.literal !== null && framing.state !== inLiteral) endLiteral(state, state.literal)
+  }
 }
 
-function pass(state: State, bytes: number): void {
-  state.passed += bytes
-  if (state.passed > largestResponse + longestNumbers) throw tooLong(state, `${largestResponse} bytes`)
-}
-
-function checkSize(state: State): void {
-  if (state.plainBytes <= longestResponse || state.leftOut !== null) return
-  const most = isNumbers(headOf(state)) ? longestNumbers : longestResponse
-  if (state.plainBytes > most) leaveOut(state, `${most} bytes`)
-}
-
-function startsLiteral(state: State): boolean {
-  const found = marker.exec(state.end.subarray(-endLength).toString('latin1'))
-  state.end = empty
-  state.lines.push(...state.line)
-  state.line = []
-  state.lineBytes = 0
-  if (found === null) return false
-  const size = Number(found[3])
-  pass(state, size)
-  const literal = { size, at: 0, pieces: [], ...kept(state, found[1] !== undefined, found[2] !== undefined, size) }
-  state.literal = literal
-  if (size === 0) endLiteral(state, literal)
+/** false = it was not asked for, or is beyond the bytes of the command. */
+function isWanted(state: State, head: string, bytes: number): boolean {
+  const { fetches: asked, bytes: most = mostBytes, beyond } = state.allowance
+  if (isFetch(head) && !asked && (state.fetches += 1) > mostUnasked) return false
+  const mayPass = isFetch(head) && beyond
+  // What else is said after FETCH responses that were left out is read as ever.
+  if (state.bytes + bytes > (beyond && !mayPass ? most + mostBytes : most)) {
+    if (!mayPass)
+      throw new AppError('protocol', `the mail server sent more than ${most} bytes of responses to one command`)
+    beyond()
+    return false
+  }
+  state.bytes += bytes
   return true
 }
 
-function kept(state: State, isSection: boolean, isPartial: boolean, size: number): Pick<Literal, 'from' | 'to'> {
-  const { piece } = state.allowance
-  if (isSection && piece && isFetch(headOf(state))) {
-    state.sections += 1
-    if (state.sections > piece.sections) leaveOut(state, `${piece.sections} sections`)
-    const from = isPartial ? 0 : piece.from
-    return state.leftOut === null ? { from, to: Math.min(size, from + piece.count) } : { from: 0, to: 0 }
-  }
-  state.plainBytes += size
-  checkSize(state)
-  return { from: 0, to: state.leftOut === null ? size : 0 }
-}
-
-/** The response has ended; null = it is not read. */
-function finish(state: State, trailing: boolean): Frame | null {
-  const payload = payloadOf(state.lines)
-  const head = state.leftOut ?? headOf(state)
-  const isBeyond = state.leftOut === null && !isRead(state, head)
-  if (state.leftOut === null && !isBeyond && payload.length > longestWord && !isNumbers(head) && isHeavy(payload)) {
-    leaveOut(state, `${mostTokens} words, or ${longestWord} characters in one`)
-  }
-  const { literals, leftOut, allowance } = state
-  Object.assign(state, { lines: [], literals: [], plainBytes: 0, sections: 0, passed: 0, leftOut: null })
-  if (payload.length === 0 && leftOut === null) return null
-  count(state)
-  if (leftOut !== null) allowance.leftOut?.(leftOut)
-  return leftOut !== null || isBeyond ? null : { payload, literals, trailing }
-}
-
-function count(state: State): void {
-  const { responses = mostResponses, tooMany } = state.allowance
+function admits(state: State, { payload, literals }: Frame): boolean {
+  const { allowance, response } = state
+  const { responses = mostResponses, tooMany } = allowance
   state.responses += 1
-  if (state.responses <= responses) return
-  throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
+  if (state.responses > responses)
+    throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
+  const head = textOf(payload)
+  const bytes = payload.length + response.literalBytes
+  const wanted = response.leftOut !== null || isWanted(state, head, bytes)
+  const isPlain = literals.length === 0 && isNumbers(head)
+  const most = isPlain ? longestNumbers : longestResponse
+  if (wanted && bytes > most) leaveOut(state, head, `${most} bytes`)
+  else if (wanted && !isPlain && payload.length > longestWord && isHeavy(payload))
+    leaveOut(state, head, `${mostTokens} words, or ${longestWord} characters in one`)
+  state.response = begun()
+  if (response.leftOut !== null) allowance.leftOut?.(response.leftOut)
+  return wanted && response.leftOut === null
 }
 
-/** false = it is not read: it was not asked for, or is beyond the bytes of the command. */
-function isRead(state: State, head: string): boolean {
-  if (isUnasked(state, head)) return false
-  const { bytes = mostBytes, beyond } = state.allowance
-  state.bytes += state.plainBytes
-  const isPassed = isFetch(head) && beyond
-  // What else is said after FETCH responses that were left out is read as ever.
-  if (state.bytes <= (beyond && !isPassed ? bytes + mostBytes : bytes)) return true
-  if (!isPassed)
-    throw new AppError('protocol', `the mail server sent more than ${bytes} bytes of responses to one command`)
-  state.bytes -= state.plainBytes
-  beyond()
-  return false
-}
-
-function isUnasked(state: State, head: string): boolean {
-  if (state.allowance.fetches || !isFetch(head)) return false
-  state.fetches += 1
-  return state.fetches > mostUnasked
-}
-
-/** The beginning of the response: no more pieces are put together than it needs, however many have come. */
-function headOf({ lines, line }: State): string {
-  const first = lines[0] ?? line[0] ?? empty
-  if (first.length >= headLength) return textOf(first)
-  const pieces: Buffer[] = []
-  let length = 0
-  for (const part of [lines, line]) {
-    for (let at = 0; at < part.length && length < headLength; at += 1) {
-      const piece = part[at] ?? empty
-      pieces.push(piece)
-      length += piece.length
-    }
+export function createBounds(framing: Framing) {
+  const state = createState(framing)
+  return {
+    /** A command begins. */
+    begin(allowance: Allowance): void {
+      Object.assign(state, { allowance, responses: 0, fetches: 0, bytes: 0 })
+      const isLong = allowance.leftOut !== undefined
+      framing.maxLineLength = isLong ? longestLeftOut : longestNumbers
+      framing.maxLiteralSize = isLong || allowance.piece ? largestResponse : longestResponse
+      framing.maxResponseSize = framing.maxLineLength + framing.maxLiteralSize
+    },
+    /** Bytes of the response under way that were not kept. */
+    get passed(): number {
+      return state.response.passed
+    },
+    read: (chunk: Buffer): Promise<void> => read(state, chunk),
+    /** Whether the response that has ended is read. Throws an AppError when it passes a limit. */
+    admits: (frame: Frame): boolean => admits(state, frame),
   }
-  return textOf(Buffer.concat(pieces))
 }
 
-function textOf(head: Buffer): string {
-  return head.toString('latin1', 0, headLength).replace(/^\0+/, '')
+function textOf(line: Buffer | undefined): string {
+  return line?.toString('latin1', 0, headLength).replace(/^\0+/, '') ?? ''
 }
 
-function leaveOut(state: State, limit: string): void {
-  const head = headOf(state)
-  if (!state.allowance.leftOut || !isAnswer(head)) throw tooLong(state, limit)
-  Object.assign(state, { leftOut: head, lines: [], line: [], literals: [] })
-}
-
-function tooLong(state: State, limit: string): AppError {
-  const word = /^\* (?:\d{1,10} )?([A-Za-z]{1,20})\b/.exec(state.leftOut ?? headOf(state))?.[1]
+function tooLong(head: string, limit: string): AppError {
+  const word = /^\* (?:\d{1,10} )?([A-Za-z]{1,20})\b/.exec(head)?.[1]
   const name = word === undefined ? 'response' : `${word.toUpperCase()} response`
   return new AppError('protocol', `the mail server sent a ${name} of more than ${limit}`)
 }
@@ -290,16 +243,7 @@ function isAnswer(head: string): boolean {
 }
 
 function isNumbers(head: string): boolean {
-  return /^\* (?:E?SEARCH|VANISHED)(?: |\r?\n|$)/i.test(head)
-}
-
-/** Without its line end, and without the NULs that some servers put before it. */
-function payloadOf(lines: readonly Buffer[]): Buffer {
-  const [first = empty] = lines
-  const whole = lines.length > 1 ? Buffer.concat(lines) : first
-  const from = whole[0] === 0 ? whole.findIndex((byte) => byte !== 0) : 0
-  const to = whole.length - (whole.at(-1) !== lf ? 0 : whole.at(-2) === cr ? 2 : 1)
-  return whole.subarray(from, to)
+  return /^\* (?:E?SEARCH|VANISHED)(?: |$)/i.test(head)
 }
 
 /** What separates words for imapflow's tokenizer, and makes a token of its own. */
