@@ -222,7 +222,7 @@ interface BackfillJob {
 export async function remainingUids(session: Session, cursor: FolderCursor): Promise<number[]> {
   if (cursor.backfillBelow <= 1) return []
   const uids = await session.searchUids(`1:${cursor.backfillBelow - 1}`)
-  return uids.filter((uid) => uid < cursor.backfillBelow).sort((a, b) => b - a)
+  return uids.reverse()
 }
 
 export async function backfillFolder(job: BackfillJob, folderId: string, signal: AbortSignal): Promise<void> {

@@ -18,7 +18,7 @@ import {
 import { fetches } from './frames.ts'
 import { orNull, survives, tellsGone, type Parts, type Send } from './line.ts'
 import { askStatus, mailboxArgument, selectIn } from './mailboxes.ts'
-import { countOf, inSet, splitSet, toSet } from './uids.ts'
+import { countOf, inSet, joined, splitSet, toSet } from './uids.ts'
 
 /** Flags of this message as the answer has them, or null. Some servers leave the UID out of the answer to STORE. */
 async function askFlags(
@@ -62,13 +62,13 @@ function likeQuery(size: number, emailMessageId: string | null): readonly Argume
 }
 
 async function searchRange(send: Send, { facts, searcher }: Parts, range: string): Promise<number[]> {
-  const found = new Set<number>()
+  let found: number[] = []
   for (const piece of splitSet(range)) {
-    const within = inSet(piece)
     const most = countOf(piece, facts.selected?.uidNext ?? null)
-    for (const uid of await searcher.search(send, [atom('UID'), uidSet(piece)], most)) if (within(uid)) found.add(uid)
+    const listed = await searcher.search(send, [atom('UID'), uidSet(piece)], most)
+    found = await joined(found, listed, inSet(piece))
   }
-  return [...found].sort((a, b) => a - b)
+  return found
 }
 
 export function createMessages(deps: Parts) {

@@ -14,6 +14,7 @@ import type { Facts } from './server-state.ts'
 import { type FetchItems, readFetch, text } from './responses.ts'
 import { fetches, longestNumbers, mostMessages } from './frames.ts'
 import type { Send } from './line.ts'
+import { yieldToLoop } from '../../waits.ts'
 
 /** Exchange answers BAD to command lines of 40 kB; 8 kB is safe everywhere. */
 const longestSet = 8000
@@ -84,18 +85,49 @@ export function countOf(set: string, uidNext: number | null): number {
 }
 
 /** The UIDs of a set without `*`, ascending as a server gives them, and no more than `most`. */
-function uidsOfSet(set: string, most: number): number[] {
+async function uidsOfSet(set: string, most: number): Promise<number[]> {
   const uids: number[] = []
   for (const part of set === '' ? [] : set.split(',')) {
     const [from = 0, to = from] = part.split(':').map(Number)
     const [low, high] = [Math.max(1, Math.min(from, to)), Math.min(Math.max(from, to), 2 ** 32)]
-    for (let uid = low; uid <= high && uids.length < most; uid += 1) uids.push(uid)
+    for (let uid = low; uid <= high && uids.length < most; uid += 1) {
+      uids.push(uid)
+      if (uids.length % stretch === 0) await yieldToLoop()
+    }
   }
   return uids
 }
 
+/** Of so many UIDs most work takes less than 10 ms: between two stretches others have their turn. */
+const stretch = 50_000
+
 export function singleUid(set: string): number | null {
   return /^\d+$/.test(set) ? Number(set) : null
+}
+
+/**
+ * The numbers of both, ascending and each once, as each of them is; `ours` is changed, and is the answer where all of
+ * `theirs` that are `wanted` come behind it.
+ */
+export async function joined(
+  ours: number[],
+  theirs: readonly number[],
+  wanted: (uid: number) => boolean = () => true,
+): Promise<number[]> {
+  const isBehind = (theirs[0] ?? Infinity) > (ours.at(-1) ?? 0)
+  const target = isBehind ? ours : []
+  let at = 0
+  for (let next = 0; next < theirs.length; next += stretch) {
+    for (const uid of theirs.slice(next, next + stretch)) {
+      if (!wanted(uid)) continue
+      for (; !isBehind && (ours[at] ?? Infinity) < uid; at += 1) target.push(ours[at] ?? 0)
+      if (!isBehind && ours[at] === uid) at += 1
+      target.push(uid)
+    }
+    await yieldToLoop()
+  }
+  for (; !isBehind && at < ours.length; at += 1) target.push(ours[at] ?? 0)
+  return target
 }
 
 export type Searcher = ReturnType<typeof createSearcher>
@@ -154,13 +186,13 @@ async function undisturbed(facts: Facts, find: () => Promise<number[]>): Promise
 }
 
 async function askSlices(send: Send, exists: number, args: readonly Argument[]): Promise<number[]> {
-  const slices: number[][] = []
+  let slices: number[] = []
   for (let from = 1; from <= exists; from += sliceMost) {
     const to = Math.min(exists, from + sliceMost - 1)
     const found = await ask(send, [uidSet(`${from}:${to}`), ...args])
-    slices.push(found.slice(0, sliceMost))
+    slices = await joined(slices, found.slice(0, sliceMost))
   }
-  return ascending(slices.flat())
+  return slices
 }
 
 async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
@@ -211,7 +243,10 @@ async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'se
 function inSequence(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[]> {
   return undisturbed(facts, async () => {
     const numbers = await askAll(send, facts, args, Infinity)
-    return numbers.length === 0 ? [] : uidsOf(send, facts, 'FETCH', toSet(numbers))
+    let uids: number[] = []
+    for (let from = 0; from < numbers.length; from += stretch)
+      uids = await joined(uids, await uidsOf(send, facts, 'FETCH', toSet(numbers.slice(from, from + stretch))))
+    return uids
   })
 }
 

@@ -1,0 +1,78 @@
+/** A folder of nearly as many messages as are allowed: no piece of work over its UIDs holds the loop. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { remainingUids } from '../../engine/accounts/background.ts'
+import type { FolderCursor } from '../../engine/store/records.ts'
+import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
+import { play } from '../support/imap-server/play.ts'
+
+const exists = 1_900_000
+const uidNext = 2 * exists + 1
+/** No two UIDs make a range. */
+const uidAt = (n: number): number => 2 * n
+const longestMs = 100
+
+/** The most processor time of this thread in one turn of the loop, in milliseconds. */
+function watchTurns(t: TestContext): () => Promise<number> {
+  let [last, most] = [process.threadCpuUsage(), 0]
+  const look = (): void => {
+    const now = process.threadCpuUsage()
+    most = Math.max(most, (now.user + now.system - last.user - last.system) / 1000)
+    last = now
+    next = setImmediate(look)
+  }
+  let next = setImmediate(look)
+  t.after(() => {
+    clearImmediate(next)
+  })
+  return async () => {
+    // The turn under way counts too.
+    for (let turns = 0; turns < 2; turns += 1) await turn()
+    return most
+  }
+}
+
+/** Made before: the scripted server runs on the same loop. */
+const slices = new Map<number, Buffer>()
+function sliceFrom(from: number, to: number): Buffer {
+  const made = slices.get(from)
+  if (made) return made
+  const uids = Array.from({ length: to - from + 1 }, (_, n) => uidAt(from + n))
+  const line = Buffer.from(`* SEARCH ${uids.join(' ')}`)
+  slices.set(from, line)
+  return line
+}
+
+suite('a folder of 1,900,000 messages', () => {
+  const selected = {
+    lines: [`* ${exists} EXISTS`, '* OK [UIDVALIDITY 1] ok', `* OK [UIDNEXT ${uidNext}] ok`],
+    tagged: 'OK done',
+  }
+  const ways: [string, string[], NonNullable<Hooks['command']>, (n: number) => number][] = [
+    ['slice by slice', [], ({ text }) => {
+      const [, from, to] = / SEARCH (\d+):(\d+) /.exec(text) ?? assert.fail(text)
+      return { lines: [sliceFrom(Number(from), Number(to))], tagged: 'OK done' }
+    }, uidAt],
+    ['by ranges', ['ESEARCH'], ({ tag }) => ({
+      lines: [`* ESEARCH (TAG "${tag}") UID ALL 11:${exists + 10}`],
+      tagged: 'OK done',
+    }), (n) => n + 10],
+  ] // prettier-ignore
+  for (const [name, more, search, uid] of ways) {
+    test(`all UIDs, ${name}: no turn takes more than ${longestMs} ms`, async (t) => {
+      const command: Hooks['command'] = (call) =>
+        call.name === 'UID SEARCH' ? search(call) : call.name === 'SELECT' ? selected : undefined
+      const { inbox } = await play(t, { command }, [...fullCapabilities, ...more])
+      const session = await inbox(30_000)
+      const cursor = { backfillBelow: uidNext } as FolderCursor
+      await remainingUids(session, cursor)
+      const most = watchTurns(t)
+      const uids = await remainingUids(session, cursor)
+      assert.equal(uids.length, exists)
+      assert.deepEqual([uids[0], uids[1], uids.at(-1)], [uid(exists), uid(exists - 1), uid(1)])
+      const longest = await most()
+      assert(longest < longestMs, `${Math.round(longest)} ms`)
+    })
+  }
+})
