@@ -2,12 +2,19 @@
  * Waiting: for a time, for work that may take too long, for the work before; and for others, so that no work holds the
  * event loop for long.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { workAsNobody } from './observe/loop.ts'
 
 /** Sleeps unless aborted; never rejects. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal, ref: false }).catch(() => undefined)
+  if (signal.aborted) return
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const end = (): void => resolve(undefined)
+  // Not by node:timers/promises, which makes an error with its stack for each pause that is cut short.
+  const timer = setTimeout(end, ms).unref()
+  signal.addEventListener('abort', end)
+  await promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', end)
 }
 
 /**

@@ -93,7 +93,7 @@ export function createBackground(deps: BackgroundDeps) {
   function worker(workOnce: WorkOnce): (signal: AbortSignal) => Promise<void> {
     let woken = new AbortController()
     wakes.push(() => {
-      woken.abort()
+      woken.abort('woken')
     })
     const rest = async (since: number, signal: AbortSignal): Promise<void> => {
       await pause(restMs(state, since), AbortSignal.any([signal, woken.signal]))

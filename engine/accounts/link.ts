@@ -108,7 +108,7 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   const run = <T>(priority: Priority, work: Work<T>, moreMs = 0): Promise<T> => {
     const begin: Begin<T> = (begun, signal) => lane.run(priority, () => turn(priority, work, begun), signal)
     if (!isAwaited(priority)) return begin(() => undefined)
-    hurry.abort()
+    hurry.abort('hurry')
     return inTime(waitMs, moreMs, begin)
   }
 

@@ -58,7 +58,7 @@ export async function watchInbox(
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
   const { now } = context.deps
-  const stop = () => watch.leaveIdle.abort()
+  const stop = () => watch.leaveIdle.abort('news')
   const watch = createWatch(context, options, signal, stop)
   context.session.listen((event) => {
     if (event.type !== 'closed') judge(watch)

@@ -315,8 +315,8 @@ async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, o
   }
 }
 
-/** Of a line for the log. Enough for a UID that stands before the rest. */
-const longestHeard = 1024
+/** Of a line for the log, and for a UID that stands before the rest. */
+const longestHeard = 640
 const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
 const listed = /^\* (E?SEARCH|VANISHED)(?: (.*))?$/is
 

@@ -83,6 +83,8 @@ export interface Framing {
 const inLiteral = 2
 /** Enough for a UID that stands before the rest. */
 const headLength = 1024
+/** Enough for `* 4294967295 FETCH `. */
+const wordsLength = 32
 /** Enough for `]<4294967295> {134217728}` and the line end. */
 const endLength = 64
 const marker = /(\](?:<(\d+)>)? ?~?)?\{\d+\}\r?\n$/
@@ -118,7 +120,7 @@ function leaveOut({ allowance, response }: State, head: string, limit: string): 
 /** What is kept of the literal that begins. */
 function windowOf(state: State, size: number): { readonly from: number; readonly to: number } {
   const { framing, response } = state
-  const head = textOf(framing.inputBuffer[0])
+  const head = textOf(framing.inputBuffer[0], headLength)
   const end = marker.exec(framing.inputBuffer.at(-1)?.subarray(-endLength).toString('latin1') ?? '')
   response.literals += 1
   if (response.literals > mostTokens) leaveOut(state, head, `${mostTokens} literals`)
@@ -190,14 +192,15 @@ function admits(state: State, { payload, literals }: Frame): boolean {
   state.responses += 1
   if (state.responses > responses)
     throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
-  const head = textOf(payload)
+  const head = textOf(payload, wordsLength)
   const bytes = payload.length + response.literalBytes
   const wanted = response.leftOut !== null || isWanted(state, head, bytes)
   const isPlain = literals.length === 0 && isNumbers(head)
   const most = isPlain ? longestNumbers : longestResponse
-  if (wanted && bytes > most) leaveOut(state, head, `${most} bytes`)
+  const over = (limit: string): void => leaveOut(state, textOf(payload, headLength), limit)
+  if (wanted && bytes > most) over(`${most} bytes`)
   else if (wanted && !isPlain && payload.length > longestWord && isHeavy(payload))
-    leaveOut(state, head, `${mostTokens} words, or ${longestWord} characters in one`)
+    over(`${mostTokens} words, or ${longestWord} characters in one`)
   state.response = begun()
   if (response.leftOut !== null) allowance.leftOut?.(response.leftOut)
   return wanted && response.leftOut === null
@@ -224,8 +227,10 @@ export function createBounds(framing: Framing) {
   }
 }
 
-function textOf(line: Buffer | undefined): string {
-  return line?.toString('latin1', 0, headLength).replace(/^\0+/, '') ?? ''
+/** Without the NULs that some servers put before it. */
+function textOf(line: Buffer | undefined, length: number): string {
+  const text = line?.toString('latin1', 0, length) ?? ''
+  return text.startsWith('\0') ? text.replace(/^\0+/, '') : text
 }
 
 function tooLong(head: string, limit: string): AppError {
