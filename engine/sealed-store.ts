@@ -14,6 +14,7 @@ import type { Page, Store } from './store/port.ts'
 import type { DeveloperRecord } from './store/records.ts'
 import { openLocked } from './store/sqlite/file.ts'
 import { createSqliteStore } from './store/sqlite/index.ts'
+import { removeSpools } from './spool.ts'
 
 type StoreConfig = Pick<
   Config,
@@ -59,6 +60,7 @@ export async function openSealedStore(
   lost: () => void,
 ): Promise<SealedStore> {
   if (config.MONGODB_URI === null || config.MAILROOM_SECRET === null) keepDirPrivate(config.MAILROOM_DATA_DIR, log)
+  removeSpools(config.MAILROOM_DATA_DIR)
   const key = readKey(config, log)
   const store = await openStore(config, log, signal, lost)
   try {

@@ -1,10 +1,12 @@
 /**
  * A whole message on its way to a mail server. Its size has to be known before its first byte is sent (RFC 9051 section
  * 6.3.12), and mail servers name wrong sizes: so it waits in a file. The file loses its name as soon as it is open, so
- * nothing of it is left when the process ends, however it ends.
+ * nothing of it is left when the process ends. A process that is killed between the two leaves an empty file, which the
+ * next start removes.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
 import { AppError } from './errors.ts'
@@ -91,13 +93,22 @@ async function fill(file: FileHandle, source: AsyncIterable<Buffer>, most: numbe
   }
 }
 
+const spoolName = /^spool-[0-9a-f]{24}$/
+
+/** Removes the names of files that a killed process left. Another process reads on what it has open. */
+export function removeSpools(directory: string): void {
+  const names = existsSync(directory) ? readdirSync(directory) : []
+  for (const name of names) if (spoolName.test(name)) rmSync(join(directory, name), { force: true })
+}
+
 /** Takes in the whole source. Rejects with the source's own error, too. */
 export async function spool(source: AsyncIterable<Buffer>, { directory, most }: SpoolOptions): Promise<Spooled> {
   await onDisk(() => makeDataDir(directory))
   const path = join(directory, `spool-${randomBytes(12).toString('hex')}`)
   const file = await onDisk(() => open(path, 'wx+', 0o600))
   try {
-    await onDisk(() => unlink(path))
+    // Another process that starts may have removed it already.
+    await onDisk(() => rm(path, { force: true }))
     return await fill(file, source, most)
   } catch (error) {
     await file.close()

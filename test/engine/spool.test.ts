@@ -1,14 +1,14 @@
 /** A message in a file without a name, and its way to a mail server: piece by piece, whole, or not at all. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { suite, test, type TestContext } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../../engine/errors.ts'
-import { spool, withCrlf, type Literal } from '../../engine/spool.ts'
+import { removeSpools, spool, withCrlf, type Literal } from '../../engine/spool.ts'
 import { play } from '../support/imap-server/play.ts'
 import { literalOf } from '../support/mail.ts'
 
@@ -25,6 +25,16 @@ async function bytesOf(source: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 suite('a spooled message', () => {
+  test('that a killed process left goes at a start, and nothing else does', async (t) => {
+    const path = directory(t)
+    await using held = await spool(Readable.from([Buffer.from('under way')]), { directory: path, most: 100 })
+    for (const name of [`spool-${'a'.repeat(24)}`, 'spool-of-somebody', 'secret']) writeFileSync(join(path, name), '')
+    removeSpools(path)
+    assert.deepEqual(readdirSync(path).toSorted(), ['secret', 'spool-of-somebody'])
+    assert.equal(String(await bytesOf(held.read())), 'under way')
+    removeSpools(join(path, 'not there'))
+  })
+
   test('holds what came, any number of times, and leaves no file behind', async (t) => {
     const path = directory(t)
     const bytes = Buffer.from(Array.from({ length: 200_001 }, (_, n) => n % 251))
