@@ -62,9 +62,12 @@ class Session {
 }
 
 const lastsMs = 2 * 3_600_000
-const mostSessions = 50_000
+/** Of the tokens of one developer. When there are more, the one goes that was used least lately. */
+const mostOfDeveloper = 5000
 /** Browsers of one token. When there are more, one begins again: the oldest of those that have sent no form. */
 const mostOfToken = 20
+
+type Owner = Pick<ConnectTokenRecord, 'developerId' | 'token'>
 
 function secretText(): string {
   return randomBytes(24).toString('base64url')
@@ -72,35 +75,44 @@ function secretText(): string {
 
 /** Each ends `lastsMs` after it began, however many browsers come to its token since. */
 export function createSessions() {
+  /** The sessions of a developer's tokens, by id. No developer's push out another one's. */
+  const byDeveloper = new Map<string, LRUCache<string, Session>>()
   const byToken = new Map<string, Set<Session>>()
-  const byId = new LRUCache<string, Session>({
-    maxSize: mostSessions,
-    sizeCalculation: () => 1,
-    ttl: lastsMs,
-    // What was typed goes when its time is over, also where nobody asks for it again.
-    ttlAutopurge: true,
-    dispose(session) {
-      const ofToken = byToken.get(session.token)
-      ofToken?.delete(session)
-      if (ofToken?.size === 0) byToken.delete(session.token)
-    },
-  })
+  const ofDeveloper = (developerId: string): LRUCache<string, Session> => {
+    const known = byDeveloper.get(developerId)
+    if (known !== undefined) return known
+    const sessions = new LRUCache<string, Session>({
+      maxSize: mostOfDeveloper,
+      sizeCalculation: () => 1,
+      ttl: lastsMs,
+      // What was typed goes when its time is over, also where nobody asks for it again.
+      ttlAutopurge: true,
+      disposeAfter(session) {
+        const ofToken = byToken.get(session.token)
+        ofToken?.delete(session)
+        if (ofToken?.size === 0) byToken.delete(session.token)
+        if (sessions.size === 0) byDeveloper.delete(developerId)
+      },
+    })
+    byDeveloper.set(developerId, sessions)
+    return sessions
+  }
   return {
-    find(token: string, id: string): Session | undefined {
-      const found = byId.get(id)
+    find({ developerId, token }: Owner, id: string): Session | undefined {
+      const found = byDeveloper.get(developerId)?.get(id)
       return found?.token === token ? found : undefined
     },
-    open(token: string): Session {
+    open({ developerId, token }: Owner): Session {
       const all = [...(byToken.get(token) ?? [])]
       const oldest = all.find(({ sent }) => !sent) ?? all[0]
-      if (all.length >= mostOfToken && oldest !== undefined) byId.delete(oldest.id)
+      if (all.length >= mostOfToken && oldest !== undefined) byDeveloper.get(developerId)?.delete(oldest.id)
       const session = new Session(token)
-      byId.set(session.id, session)
+      ofDeveloper(developerId).set(session.id, session)
       byToken.set(token, (byToken.get(token) ?? new Set()).add(session))
       return session
     },
     /** How many are in memory. */
-    count: () => byId.size,
+    count: () => [...byDeveloper.values()].reduce((sum, { size }) => sum + size, 0),
   }
 }
 
@@ -223,7 +235,7 @@ async function answer(
     return endAnswer(wizard, call, language, 'unknown', { here: root })
   }
   const app = engine.brand.name ?? new URL(record.callbackUrl).host
-  const known = sessions.find(token, cookieNamed(call, cookieOf(record)) ?? '')
+  const known = sessions.find(record, cookieNamed(call, cookieOf(record)) ?? '')
   const language = chosen ?? known?.language ?? usualLanguage(call)
   if (comesBack && known === undefined) return endAnswer(wizard, call, language, 'other_browser')
   const isForm = route.startsWith('POST')
@@ -234,7 +246,7 @@ async function answer(
   if (outdated || (isForm && limit > 0 && forms.count(call.address).count > limit)) {
     return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root })
   }
-  const session = known ?? sessions.open(token)
+  const session = known ?? sessions.open(record)
   session.sent ||= isForm
   if (chosen !== null) session.language = chosen
   const cookie: Record<string, string> = known === undefined ? { 'Set-Cookie': cookieFor(call, record, session) } : {}

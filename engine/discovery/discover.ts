@@ -34,16 +34,20 @@ const lookUpMs = 8000
 const rememberedMs = 3_600_000
 /** A look-up that failed is tried again sooner than one that found nothing. */
 const failedMs = 60_000
-const domainsKept = 5000
+/** Of the settings of all domains, as JSON. */
+const keptBytes = 8 * 1_048_576
+/** About what a domain costs beside its texts. */
+const recordBytes = 1024
 
 export function createDiscovery(deps: DiscoveryDeps) {
   const resolver = deps.resolver ?? createResolver()
   const known = new LRUCache<string, Found>({
-    maxSize: domainsKept,
-    sizeCalculation: () => 1,
+    maxSize: keptBytes,
+    sizeCalculation: (found, domain) => 2 * (domain.length + JSON.stringify(found).length) + recordBytes,
     ttl: rememberedMs,
     async fetchMethod(domain, _stale, { options }) {
-      const found = await lookUp({ ...deps, resolver }, domain)
+      // Copied: a slice of an answer keeps the whole answer in memory.
+      const found = structuredClone(await lookUp({ ...deps, resolver }, domain))
       options.ttl = found.complete ? rememberedMs : failedMs
       return found
     },

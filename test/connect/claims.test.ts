@@ -14,6 +14,8 @@ import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { type Desk, deskOf } from './desk.ts'
 import { createVisitor, onwardOf } from './visitor.ts'
 
+type Owner = Parameters<ReturnType<typeof createSessions>['open']>[0]
+
 suite('a claim of a connect token that was left over', () => {
   let rig: LiteRig
   let desk: Desk
@@ -285,15 +287,16 @@ suite('what was typed in the wizard', () => {
     const { ahead } = clock(t)
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const sessions = createSessions()
-    const first = sessions.open('one')
+    const [one, two] = ['one', 'two'].map((token) => ({ developerId: 'd', token })) as [Owner, Owner]
+    const first = sessions.open(one)
     ahead(1.5 * hour)
     t.mock.timers.tick(1.5 * hour)
-    const second = sessions.open('one')
-    assert.deepEqual([sessions.find('one', first.id), sessions.find('two', first.id)], [first, undefined])
+    const second = sessions.open(one)
+    assert.deepEqual([sessions.find(one, first.id), sessions.find(two, first.id)], [first, undefined])
     ahead(2 * hour)
     t.mock.timers.tick(0.5 * hour + 10)
     assert.equal(sessions.count(), 1)
-    assert.equal(sessions.find('one', second.id), second)
+    assert.equal(sessions.find(one, second.id), second)
     ahead(3.5 * hour)
     t.mock.timers.tick(1.5 * hour)
     assert.equal(sessions.count(), 0)
