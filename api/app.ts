@@ -111,7 +111,7 @@ export function createApp({
 }: AppOptions) {
   const { config, log, store } = engine
   const routes: readonly Route[] = [...resources, ...systemRoutes(resources)]
-  const calls = createCallLog({ store: store.calls, log })
+  const calls = createCallLog({ store: store.calls, log, perDay: config.MAILROOM_CALL_LOG_PER_DAY, now })
   const oauth = createOAuthVerifier({
     authenticate: (apiKey) => engine.developers.authenticate(apiKey),
     nonces: store.nonces,

@@ -210,6 +210,10 @@ const keys = {
     'forms of the connect wizard that one address may send a minute; 0 = no limit',
   ],
   MAILROOM_LINK_TTL: [durationKey('15m', '100ms', longestAge), 'validity of a signed download link'],
+  MAILROOM_CALL_LOG_PER_DAY: [
+    integerKey(150_000, 0, 1e9),
+    'API calls of one developer that are kept in 24 hours; 0 = all. Those answered 429 are counted by the metrics alone',
+  ],
   MAILROOM_CALL_LOG_RETENTION: [durationKey('7d', '1m', longestAge), 'how long API calls are kept for /app/logs/calls'],
 
   MAILROOM_LOGINS_PER_MINUTE: [

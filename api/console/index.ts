@@ -54,7 +54,24 @@ function loginForm(to: string, problem: AppError | null = null): StreamAnswer {
   return new StreamAnswer(plainPage('Console of Mailroom', content), headers, problem?.status ?? 200)
 }
 
+/** Tries that wait for the one before; more are refused. */
+const mostWaiting = 50
+
+/**
+ * One try at a time: a password costs 80 ms of a processor by design. A try that waits meets the limit that the tries
+ * before it have reached, and costs nothing.
+ */
 function loginRoute(tries: Tries): Route {
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
+  const openNext = async (call: Call, password: string) => {
+    if (waiting >= mostWaiting)
+      throw new AppError('rate_limited', 'password: too many tries at once', { retryAfterMs: 1000 })
+    waiting += 1
+    const session = last.then(() => tries.run(call.address, 'console', () => openSession(call, password)))
+    last = session.catch(() => undefined)
+    return session.finally(() => (waiting -= 1))
+  }
   return defineRoute(`POST ${loginPath}`, {
     auth: 'public',
     summary: 'Opens a session of the console',
@@ -65,7 +82,7 @@ function loginRoute(tries: Tries): Route {
       if (!isOwn(call)) return refused('The login came from another site.')
       try {
         const former = sessionOf(call)
-        const session = await tries.run(call.address, 'console', () => openSession(call, password))
+        const session = await openNext(call, password)
         if (former !== null) call.engine.operators.logout(former.id)
         return redirect(isConsolePage(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
       } catch (thrown) {

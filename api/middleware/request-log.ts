@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
 import { clientAddressReader } from '../addresses.ts'
+import { createCounter } from '../limits.ts'
 import { eventStreamHeaders } from '../route.ts'
 
 interface Deps {
@@ -43,7 +44,8 @@ function finish({ engine: { log, metrics }, calls, now }: Deps, ctx: FrameContex
     { requestId: exchange.requestId, ...account, method, route: exchange.routePath, status, durationMs },
     'api call',
   )
-  if (exchange.developer === null) return
+  // What is over a limit costs the store nothing: the metrics count it.
+  if (exchange.developer === null || status === 429) return
   const at = now()
   calls.add({
     id: newId(at),
@@ -51,10 +53,17 @@ function finish({ engine: { log, metrics }, calls, now }: Deps, ctx: FrameContex
     userId: exchange.user?.id ?? null,
     at,
     method,
-    path: exchange.target.path,
+    path: cut(exchange.target.path),
     status,
     durationMs: Math.round(durationMs),
   })
+}
+
+/** As characters: a slice would keep the whole target in memory while the row waits. */
+const longestPath = 2048
+
+function cut(path: string): string {
+  return path.length <= longestPath ? path : Buffer.from(path.slice(0, longestPath)).toString()
 }
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
@@ -69,6 +78,10 @@ type CallLog = ReturnType<typeof createCallLog>
 interface LogOptions {
   readonly store: Pick<Store['calls'], 'append'>
   readonly log: Logger
+  /** Rows of one developer in 24 hours; 0 = any number. */
+  readonly perDay: number
+  /** Milliseconds since 1970. */
+  readonly now: () => number
   /** Rows in the buffer at most. */
   readonly capacity?: number
   readonly batch?: number
@@ -76,7 +89,8 @@ interface LogOptions {
 }
 
 /** The log of API calls: rows wait in a bounded buffer and go to the store in batches. No call waits for them. */
-export function createCallLog({ store, log, capacity = 10_000, batch = 500, everyMs = 500 }: LogOptions) {
+export function createCallLog({ store, log, perDay, now, capacity = 10_000, batch = 500, everyMs = 500 }: LogOptions) {
+  const ofDeveloper = createCounter(86_400_000, now)
   let rows: CallLogRecord[] = []
   let dropped = 0
   let writing: Promise<void> | null = null
@@ -106,8 +120,14 @@ export function createCallLog({ store, log, capacity = 10_000, batch = 500, ever
   }
 
   return {
-    /** Never waits and never throws; over a full buffer the row is dropped and counted. */
+    /** Never waits, never throws. Over a full buffer the row is dropped and counted; over `perDay` it is left out. */
     add(call: CallLogRecord): void {
+      const { developerId } = call
+      const { count } = ofDeveloper.count(developerId)
+      if (perDay > 0 && count > perDay) {
+        if (count === perDay + 1) log.warn({ developerId, perDay }, 'no more calls of this developer are logged today')
+        return
+      }
       if (rows.length >= capacity) {
         dropped += 1
         return

@@ -220,7 +220,7 @@ suite('call log', () => {
         batches.push(rows.map(({ id }) => id))
       },
     }
-    const log = createCallLog({ store, log: silentLogger, batch: 2, everyMs: 5 })
+    const log = createCallLog({ store, log: silentLogger, perDay: 0, now: Date.now, batch: 2, everyMs: 5 })
     for (const id of ['1', '2', '3']) log.add(row(id))
     gate.resolve(undefined)
     await until('written', () => batches.length === 2)
@@ -241,7 +241,7 @@ suite('call log', () => {
       },
     }
     const logger = { ...silentLogger, warn: (...words: unknown[]) => void warnings.push(words[0]) }
-    const log = createCallLog({ store, log: logger, capacity: 2, everyMs: 60_000 })
+    const log = createCallLog({ store, log: logger, perDay: 0, now: Date.now, capacity: 2, everyMs: 60_000 })
     for (const id of ['1', '2', '3']) log.add(row(id))
     await log.flush()
     fails = false
