@@ -8,6 +8,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Socket } from 'node:net'
 import { type Config, networkOf } from '../engine/index.ts'
 import { clientAddressReader } from './addresses.ts'
+import { createCounts } from './limits.ts'
 
 type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_PER_ADDRESS' | 'MAILROOM_TRUST_PROXY'>
 
@@ -36,19 +37,6 @@ interface Place {
   /** Why it is over a limit; null = it is not. */
   readonly over: Limit | null
   underWay: number
-}
-
-/** How many there are of each name; nothing is kept of a name that has none. */
-function createCounts() {
-  const counts = new Map<string, number>()
-  return {
-    of: (name: string): number => counts.get(name) ?? 0,
-    change(name: string, by: 1 | -1): void {
-      const now = (counts.get(name) ?? 0) + by
-      if (now === 0) counts.delete(name)
-      else counts.set(name, now)
-    },
-  }
 }
 
 export function createConnections(settings: Settings): Connections {

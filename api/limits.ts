@@ -14,13 +14,31 @@ interface Window {
 const remembered = 100_000
 
 /** The names that were set last; what is over the bound is forgotten, the oldest first. */
-class BoundedMap<T> extends Map<string, T> {
+export class BoundedMap<T> extends Map<string, T> {
+  readonly #most: number
+  constructor(most = remembered) {
+    super()
+    this.#most = most
+  }
   override set(name: string, value: T): this {
     this.delete(name)
     super.set(name, value)
-    const [oldest] = this.size > remembered ? this.keys() : []
+    const [oldest] = this.size > this.#most ? this.keys() : []
     if (oldest !== undefined) this.delete(oldest)
     return this
+  }
+}
+
+/** How many there are of each name; nothing is kept of a name that has none. */
+export function createCounts() {
+  const counts = new Map<string, number>()
+  return {
+    of: (name: string): number => counts.get(name) ?? 0,
+    change(name: string, by: 1 | -1): void {
+      const now = (counts.get(name) ?? 0) + by
+      if (now === 0) counts.delete(name)
+      else counts.set(name, now)
+    },
   }
 }
 

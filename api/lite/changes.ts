@@ -3,10 +3,10 @@
  * email accounts of a user are read as one, in pages or as a stream of server-sent events. Beyond the original.
  */
 import { Readable } from 'node:stream'
-import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import {
   type AccountRecord,
+  AppError,
   badParameter,
   type ChangeRecord,
   type Engine,
@@ -16,6 +16,7 @@ import {
 } from '../../engine/index.ts'
 import { seconds, type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
+import { BoundedMap, createCounts } from '../limits.ts'
 import { type Call, defineRoute, eventStreamHeaders, StreamAnswer, tagged } from '../route.ts'
 import { limitOf, optional, text } from '../values.ts'
 import { findUser } from './find.ts'
@@ -60,7 +61,7 @@ const list = defineRoute('GET /lite/users/{id}/changes', {
   description:
     'Messages received, sent, filed, flagged, deleted, through this API too, over all email accounts of the user, oldest first. Ask again with the answered ' +
     '`cursor`. With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on with what happens: each has its ' +
-    'event as its name and the cursor as its id; come back with `Last-Event-ID` and nothing is lost. Changes are kept for 30 days.',
+    'event as its name and the cursor as its id; come back with `Last-Event-ID` and nothing is lost. A user has at most 16 streams at once, a developer 200; more are a 429. Changes are kept for 30 days.',
   query: changesQuery,
   response: changesAnswer,
   async handler({ path, query }, call) {
@@ -188,8 +189,8 @@ function present(
 
 /*
  * The change logs as server-sent events. The id of each event is the cursor after it, so that a client which comes back
- * with Last-Event-ID goes on where it was. The store is read only as fast as the client takes the text, so a slow
- * client costs nothing but its socket; an idle stream is one subscription and one timer.
+ * with Last-Event-ID goes on where it was. One reader per user reads the store for all its streams: those that stand at
+ * the same cursor share a page. A page is read only when a client takes it, so a slow client costs its socket alone.
  */
 
 /** Often enough for proxies that close silent connections. */
@@ -197,6 +198,10 @@ const heartbeatMs = 15_000
 /** What the client should wait before it comes back. */
 const retryMs = 3000
 const pageSize = 100
+/** Cursors whose page is kept until the next change. */
+const pagesKept = 4
+const streamsOfUser = 16
+const streamsOfDeveloper = 200
 
 interface StreamOptions {
   readonly engine: Engine
@@ -207,60 +212,160 @@ interface StreamOptions {
   readonly heartbeatMs?: number
 }
 
-export function changeStream(options: StreamOptions): Readable {
-  return Readable.from(eventTexts(options), { objectMode: false })
+interface StreamPage {
+  readonly text: string
+  readonly cursor: Cursor
+  readonly more: boolean
 }
 
-async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
-  const { engine, user, signal, from } = options
-  // Aborted by a change; one that comes while nothing waits is kept: what was written during a read is read next.
-  let news = new AbortController()
-  signal.addEventListener('abort', () => news.abort(), { once: true })
-  let cursor = from
-  let accounts: readonly AccountRecord[] = []
-  let unsubscribe = (): void => undefined
-  try {
-    // An id without data is remembered too: a client that is cut off before the first event comes back to where it
-    // began.
-    yield `retry: ${retryMs}\nid: ${writeCursor(from)}\n\n`
-    while (!signal.aborted) {
-      // Accounts come and go, and other processes write too: both are seen at the next heartbeat at the latest.
-      const now = await engine.store.accounts.listByUser(user.id)
-      if (now.length === 0 && (await engine.store.users.get(user.developerId, user.id)) === null) return
-      if (!sameAccounts(now, accounts)) {
-        unsubscribe()
-        unsubscribe = engine.webhooks.subscribe(
-          now.map(({ id }) => id),
-          () => news.abort(),
-        )
-        accounts = now
-      }
-      cursor = yield* newEvents(options, now, cursor)
-      await pause(options.heartbeatMs ?? heartbeatMs, undefined, { signal: news.signal }).catch(() => undefined)
-      if (news.signal.aborted) news = new AbortController()
-      else yield ': still here\n\n'
+/** Reads the change logs of one user for all its streams. */
+class UserReader {
+  /** Of what may have been written: another one after each change and each heartbeat. */
+  version = 0
+  #streams = 0
+  readonly #engine: Engine
+  readonly #user: UserRecord
+  readonly #pages = new BoundedMap<Promise<StreamPage | null>>(pagesKept)
+  #accounts: readonly AccountRecord[] = []
+  #next = Promise.withResolvers<undefined>()
+  #unsubscribe = (): void => undefined
+  readonly #heartbeat: NodeJS.Timeout
+
+  constructor({ engine, user, heartbeatMs: everyMs = heartbeatMs }: StreamOptions) {
+    this.#engine = engine
+    this.#user = user
+    this.#heartbeat = setInterval(() => this.wake(), everyMs)
+  }
+
+  join(): void {
+    this.#streams += 1
+  }
+
+  /** Answers whether it was the last stream. */
+  leave(): boolean {
+    this.#streams -= 1
+    this.wake()
+    if (this.#streams > 0) return false
+    clearInterval(this.#heartbeat)
+    this.#unsubscribe()
+    return true
+  }
+
+  /** Every stream looks again. */
+  wake(): void {
+    this.version += 1
+    this.#pages.clear()
+    this.#next.resolve(undefined)
+    this.#next = Promise.withResolvers<undefined>()
+  }
+
+  /** Resolves when the version is another one. */
+  async after(version: number): Promise<void> {
+    if (version === this.version) await this.#next.promise
+  }
+
+  /** What the logs hold after the cursor; null = the user is gone. */
+  page(from: Cursor, baseUrl: string): Promise<StreamPage | null> {
+    const key = `${baseUrl} ${writeCursor(from)}`
+    const page = this.#pages.get(key) ?? this.#read(from, baseUrl)
+    this.#pages.set(key, page)
+    return page
+  }
+
+  async #read(from: Cursor, baseUrl: string): Promise<StreamPage | null> {
+    const { store } = this.#engine
+    // Accounts come and go, and other processes write too: both are seen at the next heartbeat at the latest.
+    const accounts = await store.accounts.listByUser(this.#user.id)
+    if (accounts.length === 0 && (await store.users.get(this.#user.developerId, this.#user.id)) === null) return null
+    this.#subscribe(accounts)
+    const page = await readPage(store, accounts, from, pageSize, urlsOf({ baseUrl, version: 'lite' }))
+    const events = page.steps.map(
+      ({ view, cursor }) => `id: ${writeCursor(cursor)}\nevent: ${view.event}\ndata: ${JSON.stringify(view)}\n\n`,
+    )
+    const gap = page.gap ? `event: gap\ndata: {}\n\n` : ''
+    return { text: gap + events.join(''), cursor: page.cursor, more: page.more }
+  }
+
+  #subscribe(accounts: readonly AccountRecord[]): void {
+    if (this.#streams === 0 || sameAccounts(accounts, this.#accounts)) return
+    this.#unsubscribe()
+    this.#accounts = accounts
+    this.#unsubscribe = this.#engine.webhooks.subscribe(
+      accounts.map(({ id }) => id),
+      () => this.wake(),
+    )
+  }
+}
+
+/** The open streams of one engine, by user and by developer. */
+class Streams {
+  readonly #readers = new Map<string, UserReader>()
+  readonly #counts = createCounts()
+
+  /** Throws `rate_limited` when the user or the developer has as many streams as may be. */
+  join(options: StreamOptions): { readonly reader: UserReader; readonly leave: () => void } {
+    const { id, developerId } = options.user
+    this.#refuse(`user ${id}`, streamsOfUser, 'one user')
+    this.#refuse(`developer ${developerId}`, streamsOfDeveloper, 'one developer')
+    const reader = this.#readers.get(id) ?? new UserReader(options)
+    this.#readers.set(id, reader)
+    reader.join()
+    const count = (by: 1 | -1): void => {
+      this.#counts.change(`user ${id}`, by)
+      this.#counts.change(`developer ${developerId}`, by)
     }
-  } finally {
-    unsubscribe()
+    count(1)
+    let isOpen = true
+    const leave = (): void => {
+      if (!isOpen) return
+      isOpen = false
+      count(-1)
+      if (reader.leave()) this.#readers.delete(id)
+    }
+    return { reader, leave }
+  }
+
+  #refuse(name: string, most: number, whose: string): void {
+    if (this.#counts.of(name) < most) return
+    const words = `${most} event streams of ${whose} are open; close one, or read the changes in pages`
+    throw new AppError('rate_limited', words, { retryAfterMs: retryMs })
   }
 }
 
-/** All that the logs hold after the cursor; answers where they end. */
-async function* newEvents(
-  { engine, baseUrl, signal }: StreamOptions,
-  accounts: readonly AccountRecord[],
-  from: Cursor,
-): AsyncGenerator<string, Cursor> {
-  const urls = urlsOf({ baseUrl, version: 'lite' })
-  let cursor = from
-  for (let more = true; more && !signal.aborted;) {
-    const page = await readPage(engine.store, accounts, cursor, pageSize, urls)
-    if (page.gap) yield `event: gap\ndata: {}\n\n`
-    for (const { view, cursor: after } of page.steps)
-      yield `id: ${writeCursor(after)}\nevent: ${view.event}\ndata: ${JSON.stringify(view)}\n\n`
-    ;({ cursor, more } = page)
-  }
-  return cursor
+const streamsOf = new WeakMap<Engine, Streams>()
+
+/** Throws `rate_limited` over the limits. */
+export function changeStream(options: StreamOptions): Readable {
+  const { engine, signal } = options
+  const streams = streamsOf.get(engine) ?? new Streams()
+  streamsOf.set(engine, streams)
+  const { reader, leave } = streams.join(options)
+  const stream = Readable.from(eventTexts(options, reader), { objectMode: false })
+  stream.once('close', leave)
+  signal.addEventListener('abort', leave, { once: true })
+  if (signal.aborted) leave()
+  return stream
+}
+
+async function* eventTexts({ from, baseUrl, signal }: StreamOptions, reader: UserReader): AsyncGenerator<string> {
+  // An id without data is remembered too: a client that is cut off before the first event comes back to where it began.
+  yield `retry: ${retryMs}\nid: ${writeCursor(from)}\n\n`
+  let [cursor, isFirst] = [from, true]
+  do {
+    const { version } = reader
+    let [more, isSilent] = [true, !isFirst]
+    while (more) {
+      const page = await reader.page(cursor, baseUrl)
+      if (page === null) return
+      if (page.text !== '') yield page.text
+      isSilent &&= page.text === ''
+      cursor = page.cursor
+      more = page.more && !signal.aborted
+    }
+    if (isSilent) yield ': still here\n\n'
+    isFirst = false
+    await reader.after(version)
+  } while (!signal.aborted)
 }
 
 function sameAccounts(left: readonly AccountRecord[], right: readonly AccountRecord[]): boolean {

@@ -238,8 +238,8 @@ suite('changes', () => {
     resumed.close()
   })
 
-  test('a hundred streams hear of one message', async () => {
-    const streams = await Promise.all(Array.from({ length: 100 }, () => stream({}, '?since=now')))
+  test('as many streams as a user may have hear of one message', async () => {
+    const streams = await Promise.all(Array.from({ length: 16 }, () => stream({}, '?since=now')))
     await until('all open', () => streams.every(({ text }) => text.startsWith('retry:')))
     const id = await box.deliver({ subject: 'to all' })
     await until('all told', () => streams.every(({ events }) => events.some(({ data }) => data['message_id'] === id)))
