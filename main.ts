@@ -26,7 +26,7 @@ interface Running {
   readonly drainMs: number
   /** Longest that an orderly end may take. */
   readonly endWithinMs: number
-  readonly server: Server
+  readonly servers: readonly Server[]
   readonly opening: AbortController
   engine?: Engine
   app?: App
@@ -37,14 +37,30 @@ async function serve(): Promise<void> {
   const log = createLogger(config)
   const front = createFront(config)
   const connections = createConnections(config)
-  const server = createServer(front, config, connections)
+  const {
+    MAILROOM_HOST: host,
+    MAILROOM_PORT: port,
+    MAILROOM_ADMIN_HOST: ownHost,
+    MAILROOM_ADMIN_PORT: ownPort,
+  } = config
+  const server = createServer(front, config, connections, ownPort === null ? 'all' : 'api')
+  // It counts its own connections: health is told also while the API's are at their limit.
+  const management = ownPort === null ? null : createServer(front, config, createConnections(config), 'management')
   const drainMs = config.MAILROOM_DRAIN_WAIT
   const endWithinMs = drainMs + closeGraceMs + 3 * config.MAILROOM_SHUTDOWN_TIMEOUT
-  const running: Running = { log, drainMs, endWithinMs, server, opening: new AbortController() }
+  const running: Running = {
+    log,
+    drainMs,
+    endWithinMs,
+    servers: management === null ? [server] : [server, management],
+    opening: new AbortController(),
+  }
   endOnSignals(running)
-  const url = await listen(server, config)
-  log.info({ url }, 'listening')
-  if (isWildcard(config.MAILROOM_HOST) && config.MAILROOM_PUBLIC_URL === null) {
+  const url = await listen(server, 'MAILROOM', host, port)
+  const ownUrl =
+    management === null || ownPort === null ? url : await listen(management, 'MAILROOM_ADMIN', ownHost, ownPort)
+  log.info({ url, ...(ownUrl === url ? {} : { management: ownUrl }) }, 'listening')
+  if (isWildcard(host) && config.MAILROOM_PUBLIC_URL === null) {
     log.warn({ url }, 'links in callbacks begin with this url: set MAILROOM_PUBLIC_URL to the one that clients use')
   }
   const engine = await createEngine({
@@ -57,7 +73,7 @@ async function serve(): Promise<void> {
   })
   running.engine = engine
   try {
-    await begin(running, engine, url, front)
+    await begin(running, engine, { url, ownUrl }, front)
   } catch (error) {
     // Results of callbacks that went out are written, and the lead is given back.
     await withinTime(endWithinMs, stop(running)).catch(() => undefined)
@@ -69,7 +85,7 @@ async function serve(): Promise<void> {
 async function begin(
   running: Running,
   engine: Engine,
-  url: string,
+  { url, ownUrl }: { readonly url: string; /** Of the console. */ readonly ownUrl: string },
   front: ReturnType<typeof createFront>,
 ): Promise<void> {
   const { log } = running
@@ -83,17 +99,17 @@ async function begin(
   }
   const password = await engine.operators.ensurePassword()
   if (password !== null)
-    log.warn({ console: `${url}/console`, shownOnce: password }, 'password of the console: keep it')
+    log.warn({ console: `${ownUrl}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
   await engine.start()
 }
 
-async function stop({ server, opening, app, engine }: Running, drainMs = 0): Promise<void> {
+async function stop({ servers, opening, app, engine }: Running, drainMs = 0): Promise<void> {
   opening.abort()
   engine?.drain()
   if (app !== undefined) await sleep(drainMs)
-  await closeServer(server, closeGraceMs)
+  await Promise.all(servers.map((server) => closeServer(server, closeGraceMs)))
   // The last calls go to the log of calls, which the engine's store keeps.
   await app?.close()
   await engine?.stop()
@@ -130,12 +146,14 @@ function endOnSignals(running: Running): void {
  * Another process serves the database by now: whoever supervises this one starts it again, to stand by. No call is
  * waited for, and the engine ends first: until it has, callbacks go out twice.
  */
-function endLost({ log, endWithinMs, server, opening, engine, app }: Running): void {
+function endLost({ log, endWithinMs, servers, opening, engine, app }: Running): void {
   log.fatal('another process has taken the database over: this one ends')
   const end = (): void => process.exit(1)
   opening.abort()
-  server.close()
-  server.closeAllConnections()
+  for (const server of servers) {
+    server.close()
+    server.closeAllConnections()
+  }
   withinTime(endWithinMs, Promise.all([engine?.stop(), app?.close()])).then(end, end)
 }
 

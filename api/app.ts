@@ -1,5 +1,5 @@
 /** The front: a Koa application made of route values. */
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader, pageUrlReader } from './addresses.ts'
@@ -11,7 +11,7 @@ import { overviewRoute } from './admin/overview.ts'
 import { backupRoutes, retentionRoutes } from './admin/store.ts'
 import { adminWebhookRoutes } from './admin/webhooks.ts'
 import { applicationRoutes } from './application.ts'
-import type { FrameState } from './call.ts'
+import type { FrameState, Middleware } from './call.ts'
 import { wizardRoutes } from './connect/index.ts'
 import { createWizard, lostPages } from './connect/visit.ts'
 import { consoleRoutes } from './console/index.ts'
@@ -36,7 +36,7 @@ import { createCallLog, requestLog } from './middleware/request-log.ts'
 import { createOAuthVerifier } from './oauth1.ts'
 import type { Route } from './route.ts'
 import { routing } from './router.ts'
-import { systemRoutes } from './system.ts'
+import { type Served, servedBy, systemRoutes } from './system.ts'
 import { emailAddressRoutes, sourceRoutes, v2AccountRoutes, v2ConnectTokenRoutes } from './v2/accounts.ts'
 import { v2ContactRoutes } from './v2/contacts.ts'
 import { fileRoutes } from './v2/files.ts'
@@ -122,12 +122,22 @@ export function createApp({
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log })
   const wizard = createWizard(engine, now)
   const pages = [...consoleRoutes({ config, log, now }), ...wizardRoutes(wizard)]
+  const readers = { api: baseUrlReader(config), pages: pageUrlReader(config) }
+  // Browsers come to the management listener by its own address, or through a tunnel to it.
+  const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })
+  const routingOf = (served: Served): Middleware =>
+    routing(
+      [...routes, ...pages].filter((route) => servedBy(served, route)),
+      served === 'management' ? { ...readers, pages: ownPages } : readers,
+    )
+  const routings = { all: routingOf('all'), api: routingOf('api'), management: routingOf('management') }
+  const servedTo = new WeakMap<IncomingMessage, Served>()
   const koa = new Koa<FrameState>()
   koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
   koa.use(errorAnswers(log))
   koa.use(requestLog({ engine, calls, now }))
   koa.use(lostPages(wizard))
-  koa.use(routing([...routes, ...pages], { api: baseUrlReader(config), pages: pageUrlReader(config) }))
+  koa.use((ctx, next) => routings[servedTo.get(ctx.req) ?? 'all'](ctx, next) as Promise<unknown>)
   koa.use(bodyBeginning)
   koa.use(authentication({ oauth, tries }))
   koa.use(bodyRest)
@@ -136,8 +146,13 @@ export function createApp({
   return {
     /** Every route of the API, for documents and tests: the console's are no part of it. */
     routes,
-    /** For createServer, which notes where each call comes from. */
-    callback: (): RequestListener => (request, response) => void handle(request, response),
+    /** Of a listener. */
+    callback:
+      (served: Served = 'all'): RequestListener =>
+      (request, response) => {
+        servedTo.set(request, served)
+        void handle(request, response)
+      },
     /** Writes what is left of the call log. After the server is closed. */
     close: () => calls.close(),
   }

@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream'
 import { AppError, type Config } from '../engine/index.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { awaitContinue } from './middleware/body.ts'
-import { mayMeasure, measureWords, type MetricsConfig } from './system.ts'
+import { mayMeasure, measureWords, type MetricsConfig, type Served } from './system.ts'
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
@@ -27,12 +27,13 @@ const maxHeaderBytes = 32 * 1024
  * a connection on which nothing moves for twice that time during a call is closed. Not listening yet.
  */
 export function createServer(
-  app: { callback(): RequestListener },
+  app: { callback(served: Served): RequestListener },
   config: Settings,
   connections: Connections = createConnections(config),
+  served: Served = 'all',
 ): Server {
   const requestTimeout = config.MAILROOM_REQUEST_TIMEOUT
-  const listener = connections.guard(app.callback())
+  const listener = connections.guard(app.callback(served))
   const server = createHttpServer(
     {
       headersTimeout: Math.min(headersMs, requestTimeout),
@@ -97,15 +98,24 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
  * come back.
  */
 export function createFront(config: MetricsConfig) {
-  let handle: RequestListener = (request, response) => {
-    const { status, body, headers } = beforeStart(config, request)
-    response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(body)
+  let app: { callback(served: Served): RequestListener } = {
+    callback: (served) => (request, response) => {
+      const { status, body, headers } = beforeStart(config, request, served)
+      response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(body)
+    },
   }
   return {
-    callback: (): RequestListener => (request, response) => handle(request, response),
+    /** Of the listener that serves so much. */
+    callback(served: Served): RequestListener {
+      let [of, handle] = [app, app.callback(served)]
+      return (request, response) => {
+        if (of !== app) [of, handle] = [app, app.callback(served)]
+        handle(request, response)
+      }
+    },
     /** From now on the app answers. */
-    use(app: { callback(): RequestListener }): void {
-      handle = app.callback()
+    use(started: typeof app): void {
+      app = started
     },
   }
 }
@@ -116,11 +126,11 @@ interface EarlyAnswer {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-function beforeStart(config: MetricsConfig, { url, headers }: IncomingMessage): EarlyAnswer {
+function beforeStart(config: MetricsConfig, { url, headers }: IncomingMessage, served: Served): EarlyAnswer {
   const error = (value: string): string => JSON.stringify({ type: 'error', value })
   const path = url?.split('?')[0]?.replace(/\/$/, '')
   if (path === '/healthz') return { status: 200, body: JSON.stringify({ status: 'ok' }) }
-  if (path !== '/metrics')
+  if (path !== '/metrics' || served === 'api')
     return {
       status: 503,
       body: error('the service is starting: it waits for its store'),
@@ -138,14 +148,18 @@ export function isWildcard(host: string): boolean {
 }
 
 /** Resolves to the base URL, on 127.0.0.1 for a wildcard host. Rejects with `bad_request` when it cannot listen. */
-export async function listen(server: Server, config: Pick<Config, 'MAILROOM_HOST' | 'MAILROOM_PORT'>): Promise<string> {
-  const { MAILROOM_HOST: host, MAILROOM_PORT: port } = config
+export async function listen(
+  server: Server,
+  of: 'MAILROOM' | 'MAILROOM_ADMIN',
+  host: string,
+  port: number,
+): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) =>
       reject(
         new AppError(
           'bad_request',
-          `MAILROOM_HOST, MAILROOM_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`,
+          `${of}_HOST, ${of}_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`,
           { cause },
         ),
       ),

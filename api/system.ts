@@ -113,6 +113,15 @@ const readyRoute = defineRoute('GET /readyz', {
   },
 })
 
+/** What a listener serves. With MAILROOM_ADMIN_PORT one has what operators need, the other the API. */
+export type Served = 'all' | 'api' | 'management'
+
+/** Of a listener: health is served by each. */
+export function servedBy(served: Served, { path }: Route): boolean {
+  if (served === 'all' || path === '/healthz' || path === '/readyz') return true
+  return /^\/(?:metrics|console|admin)(?:\/|$)/.test(path) === (served === 'management')
+}
+
 export type MetricsConfig = Pick<Config, 'MAILROOM_METRICS_TOKEN'>
 
 const metricsRoute = defineRoute('GET /metrics', {

@@ -108,6 +108,15 @@ const optionalBaseUrl = optionalUrl.transform((url) => url?.replace(/(?<!\/)\/+$
 const keys = {
   MAILROOM_HOST: [z.string().default('127.0.0.1'), 'address the API listens on'],
   MAILROOM_PORT: [integerKey(3000, 0, 65535), 'port the API listens on; 0 = any free one, printed in the log'],
+  MAILROOM_ADMIN_PORT: [
+    optionalText.transform((text, context) => {
+      const port = text === null ? null : integerKey(0, 0, 65_535).safeParse(text)
+      if (port?.error !== undefined) context.addIssue({ code: 'custom', message: port.error.issues[0]?.message ?? '' })
+      return port?.data ?? null
+    }),
+    'port of /healthz, /readyz, /metrics, /console and /admin; where set, the API’s port serves of these /healthz and /readyz alone',
+  ],
+  MAILROOM_ADMIN_HOST: [z.string().default('127.0.0.1'), 'address that MAILROOM_ADMIN_PORT listens on'],
   MAILROOM_PUBLIC_URL: [optionalBaseUrl, 'base URL that clients use, behind a proxy; signs, and builds resource_url'],
   MAILROOM_TRUST_PROXY: [flagKey, '1 = believe X-Forwarded-Proto, -Host and -For of the proxy in front'],
   MAILROOM_DATA_DIR: [z.string().min(1).default('./data'), 'directory of the embedded store and the generated secret'],
@@ -168,7 +177,7 @@ const keys = {
   ],
   MAILROOM_ADMIN_PASSWORD: [
     optionalSecret,
-    'password of /console, at least 16 characters; unset = one is generated and shown once when MAILROOM_HOST is loopback, else there is no console',
+    'password of /console, at least 16 characters; unset = one is generated and shown once when the host that it is served on is loopback, else there is no console',
   ],
   OTEL_EXPORTER_OTLP_ENDPOINT: [
     optionalBaseUrl,

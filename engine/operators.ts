@@ -30,7 +30,10 @@ export type Operators = ReturnType<typeof createOperators>
 
 interface Deps {
   readonly store: Pick<Store, 'operators'>
-  readonly config: Pick<Config, 'MAILROOM_ADMIN_PASSWORD' | 'MAILROOM_HOST'>
+  readonly config: Pick<
+    Config,
+    'MAILROOM_ADMIN_PASSWORD' | 'MAILROOM_HOST' | 'MAILROOM_ADMIN_PORT' | 'MAILROOM_ADMIN_HOST'
+  >
   readonly now?: () => number
   /** Told of the id of a session or a token that is over. */
   readonly ended?: (id: string) => void
@@ -45,14 +48,15 @@ const derive = promisify<string, Buffer, number, Buffer>(scrypt)
 
 export function createOperators({ store: { operators }, config, now = Date.now, ended = () => undefined }: Deps) {
   const sessions = createSessions(now, ended)
-  const consoleOn = config.MAILROOM_ADMIN_PASSWORD !== null || isLoopback(config.MAILROOM_HOST)
+  const host = config.MAILROOM_ADMIN_PORT === null ? config.MAILROOM_HOST : config.MAILROOM_ADMIN_HOST
+  const consoleOn = config.MAILROOM_ADMIN_PASSWORD !== null || isLoopback(host)
   const put = async (fields: Pick<OperatorRecord, 'id' | 'name' | 'hash' | 'scopes'>): Promise<OperatorRecord> => {
     const record = { ...fields, createdAt: now(), revokedAt: null }
     await operators.put(record)
     return record
   }
   return {
-    /** false: there is no console, since no password is set and the host is not loopback. */
+    /** false: there is no console, since no password is set and its host is not loopback. */
     consoleOn,
     /**
      * Sees to the console's password. Answers it only when it was generated now: it is shown once. null with

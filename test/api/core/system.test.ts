@@ -256,7 +256,7 @@ test('before the store is open /metrics says so, to whoever has its token', asyn
   const config = readConfig({ MAILROOM_PORT: '0', MAILROOM_METRICS_TOKEN: 'measure this service' })
   const server = createServer(createFront(config), config)
   t.after(() => server.close())
-  const port = Number(new URL(await listen(server, config)).port)
+  const port = Number(new URL(await listen(server, 'MAILROOM', config.MAILROOM_HOST, config.MAILROOM_PORT)).port)
   const ask = (path: string, authorization = 'Bearer measure this service'): Promise<Answer> =>
     callRaw(port, 'GET', path, { headers: { authorization } })
   const { status, text, headers } = await ask('/metrics')

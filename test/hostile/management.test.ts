@@ -1,0 +1,38 @@
+/** The management listener: what operators need is served there alone, also while the API's port is at its limit. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { openStage } from '../e2e/stage.ts'
+import { until } from '../support/until.ts'
+import { addressOf, destroyAll, hold } from './sockets.ts'
+import { say } from './stranger.ts'
+
+suite('the management listener', () => {
+  test('serves health, metrics, console and admin API alone, and refuses no health check for the API', async () => {
+    await using parts = new AsyncDisposableStack()
+    const env = {
+      MAILROOM_ADMIN_PORT: '0',
+      MAILROOM_PUBLIC_URL: 'https://mail.example',
+      MAILROOM_CONNECTIONS_MAX: '10',
+    }
+    const stage = await openStage({ env })
+    parts.defer(() => stage.remove())
+    const { service } = stage
+    const [, own = ''] = /"management":"([^"]+)"/.exec(service.log()) ?? []
+    const status = async (base: string, path: string): Promise<number> => (await say(base + path)).status
+    const paths = ['/healthz', '/readyz', '/metrics', '/console/login', '/admin/overview', '/lite/users', '/docs']
+    assert.deepEqual(await Promise.all(paths.map((path) => status(own, path))), [200, 200, 200, 200, 401, 404, 404])
+    const found = []
+    for (const path of paths) found.push(await status(service.url, path))
+    assert.deepEqual(found, [200, 200, 404, 404, 404, 401, 200])
+    assert.equal((await say(`${service.url}/healthz`)).body, '{"status":"ok"}')
+    const login = { method: 'POST', headers: { origin: own, 'content-type': 'application/x-www-form-urlencoded' } }
+    const [, password = ''] = /"console":"[^"]+","shownOnce":"([^"]+)"/.exec(service.log()) ?? []
+    assert.equal((await say(`${own}/console/login`, { ...login, body: `password=${password}` })).status, 303)
+
+    const held = []
+    for (let n = 0; n < 60; n += 1) held.push(await hold(service.url, addressOf(n), []))
+    await until('the API refuses', async () => (await say(`${service.url}/docs`).catch(() => null))?.status !== 200)
+    for (let n = 0; n < 20; n += 1) assert.equal(await status(own, '/healthz'), 200)
+    destroyAll(held)
+  })
+})
