@@ -3,6 +3,7 @@ import { z } from 'zod'
 import * as examples from '../../examples.ts'
 import {
   commaList,
+  documented,
   filledText,
   flag,
   headerMode,
@@ -171,9 +172,10 @@ export const downloadQuery = z.object({
 })
 
 export const linkQuery = z.object({
-  expires: filledText.meta({
+  // Text: only the spelling that was signed is good.
+  expires: documented(filledText, { type: 'integer', minimum: 0 }).meta({
     description: 'end of the link, as it has it: Unix timestamp in seconds',
-    examples: ['1700000900'],
+    examples: [1_700_000_900],
   }),
   signature: filledText.meta({ description: 'of the whole link, as it has it', examples: ['q1w2e3r4t5y6u7i8o9p0'] }),
 })
