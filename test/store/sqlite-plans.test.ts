@@ -19,7 +19,8 @@ import { deleteWhere } from '../../engine/store/sqlite/database.ts'
 import { folderList, others } from '../../engine/store/sqlite/folders.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { expireKeyed, keyedList, nonceSweep } from '../../engine/store/sqlite/keyed.ts'
-import { messageCount, messagePage, keyRows, messageLookups } from '../../engine/store/sqlite/messages.ts'
+import { messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
+import { keyRows, messageLookups } from '../../engine/store/sqlite/messages.ts'
 import * as outbox from '../../engine/store/sqlite/outbox.ts'
 import { expireChanges, liveMessages } from '../../engine/store/sqlite/sync.ts'
 
@@ -58,7 +59,7 @@ describe('plans of the embedded store', () => {
     return rows.map((row) => String(row['detail']))
   }
 
-  const tables = /^SCAN (?!json_each|CONSTANT ROW|hit\b|p\b|a\b|account\b|channel\b|\(subquery|others)/
+  const tables = /^SCAN (?!json_each|CONSTANT ROW|hit\b|w\b|p\b|a\b|account\b|channel\b|\(subquery|others)/
   const served = (name: string, statement: Statement, sorted = false): void => {
     const lines = plan(statement)
     const scans = lines.filter((line) => tables.test(line))
@@ -97,7 +98,9 @@ describe('plans of the embedded store', () => {
       { hidden: { folderIds: ['f'], deleted: false }, from, order: 'asc' },
     ]
     for (const query of queries) {
-      served(JSON.stringify(query), messagePage('a', query, page))
+      const list = messagePage('a', query, page)
+      served(JSON.stringify(query), list)
+      for (const part of [list?.walk, list?.quick]) if (part) served(`first of ${JSON.stringify(query)}`, part)
       served(`count ${JSON.stringify(query)}`, messageCount('a', query))
     }
     served('ids', messagePage('a', { ids: ['1', '2'] }, page), true)

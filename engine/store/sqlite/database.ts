@@ -9,11 +9,14 @@
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
+import { createReaders, type Readers } from './readers.ts'
 
 export type SyncMode = 'off' | 'normal' | 'full'
 
 export interface Database extends Statements {
   read<T>(work: () => T): Promise<T>
+  /** First column of every row, parsed as JSON; see LongRead. */
+  readLong(read: LongRead): Promise<unknown[]>
   /** `work` may be undone, but is never run twice. */
   write<T>(work: () => T): Promise<T>
   /**
@@ -22,6 +25,19 @@ export interface Database extends Statements {
   writeUnsynced<T>(work: () => T): Promise<T>
   close(): void
 }
+
+/** A read whose work no index bounds: it runs in another thread where it might hold the loop. */
+export interface LongRead extends Sql {
+  /** The developer whose read it is. */
+  readonly owner: string | Sql
+  /** The rows that it looks through, in the order of an index; null = an index bounds its work. */
+  readonly walk: Sql | null
+  /** The same read of the first `walkedHere` rows of the walk: whole when it answers so many rows. */
+  readonly quick?: Sql & { readonly enough: number }
+}
+
+/** Rows looked through in the main thread: some 5 ms. */
+export const walkedHere = 2000
 
 /** A group of writes ends here, so that reads are not kept waiting. */
 const groupMs = 10
@@ -40,7 +56,7 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
     connection = new DatabaseSync(path, { timeout: busyMs, enableForeignKeyConstraints: false })
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync}; PRAGMA temp_store = MEMORY;
       PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 67108864`)
-    return createDatabase(connection, sync)
+    return createDatabase(connection, sync, createReaders(path))
   } catch (error) {
     connection?.close()
     throw openError(error, path)
@@ -54,7 +70,7 @@ interface Job {
   readonly settle: (failure: unknown) => void
 }
 
-function createDatabase(connection: DatabaseSync, sync: SyncMode): Database {
+function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Readers): Database {
   const statements = createStatements(connection)
   const syncFor = syncSwitch(statements, sync)
   let queue: Job[] = []
@@ -74,16 +90,46 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode): Database {
       queue.push(jobOf(() => measured(work, owner), synced, resolve, reject))
     })
   const shareRead = readSharing(connection, statements)
+  const read = <T>(work: () => T): Promise<T> => settled(work, shareRead)
   return {
     ...statements,
-    read: (work) => settled(work, shareRead),
+    read,
+    readLong: (asked) => readLong(asked, { statements, read, readers }),
     write: (work) => write(work, true),
     writeUnsynced: (work) => write(work, false),
     close: () => {
       while (queue.length > 0) flush()
       connection.close()
+      void readers.close()
     },
   }
+}
+
+interface Ways extends Pick<Database, 'read'> {
+  readonly statements: Statements
+  readonly readers: Readers
+}
+
+async function readLong(asked: LongRead, { statements, read, readers }: Ways): Promise<unknown[]> {
+  const { owner, walk, quick } = asked
+  const run = ({ sql, values }: Sql): Tuples => statements.tuples(sql, ...values)
+  const here = await read(() => {
+    const found = quick === undefined ? null : run(quick)
+    if (found !== null && found.length >= (quick?.enough ?? 0)) return { rows: found }
+    const isLong = walk !== null && statements.row(`${walk.sql} LIMIT 1 OFFSET ${walkedHere}`, ...walk.values) !== null
+    if (!isLong) return { rows: found ?? run(asked) }
+    return { by: typeof owner === 'string' ? owner : String(run(owner)[0]?.[0]) }
+  })
+  if ('rows' in here) return parsed(here.rows)
+  try {
+    return parsed(await readers.read(here.by, { sql: asked.sql, values: asked.values }))
+  } catch (error) {
+    throw storeError(error)
+  }
+}
+
+function parsed(rows: Tuples): unknown[] {
+  return rows.map(([text]) => JSON.parse(String(text)) as unknown)
 }
 
 /** Between transactions: whether the next commit waits for the disk. One that does takes along those before it. */
@@ -207,6 +253,8 @@ export function deleteWhere(table: string, condition: string): string {
 
 export type Value = SQLInputValue
 export type Row = Record<string, SQLOutputValue>
+/** Every row as its columns in order. */
+export type Tuples = readonly (readonly SQLOutputValue[])[]
 
 export interface Sql {
   readonly sql: string
@@ -220,8 +268,7 @@ const kept = 400
 function createStatements(database: DatabaseSync) {
   const byName = createCache(database, false)
   const byIndex = createCache(database, true)
-  const tuples = (sql: string, ...values: readonly Value[]) =>
-    byIndex(sql).all(...values) as unknown as readonly (readonly SQLOutputValue[])[]
+  const tuples = (sql: string, ...values: readonly Value[]) => byIndex(sql).all(...values) as unknown as Tuples
   const first = (sql: string, values: readonly Value[]): unknown => {
     const row = byIndex(sql).get(...values) as unknown as readonly SQLOutputValue[] | undefined
     return row?.[0]
@@ -233,8 +280,7 @@ function createStatements(database: DatabaseSync) {
       return typeof text === 'string' ? (JSON.parse(text) as unknown) : null
     },
     /** First column of every row, parsed as JSON. */
-    docs: (sql: string, ...values: readonly Value[]) =>
-      tuples(sql, ...values).map(([text]) => JSON.parse(text as string) as unknown),
+    docs: (sql: string, ...values: readonly Value[]) => parsed(tuples(sql, ...values)),
     /** Every row as its columns in order. */
     tuples,
     row: (sql: string, ...values: readonly Value[]): Row | null => byName(sql).get(...values) ?? null,

@@ -1,151 +1,11 @@
-/** The index of mail: queries, lookups and lists, and the one way in which rows of messages change. */
+/** The index of mail: lookups and lists, and the one way in which rows of messages change. */
 import { attachmentReads } from '../aggregates.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
-import { hidingKeys, isLive, liesAt, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
-import type { Database, Row, Sql, Statements, Value } from './database.ts'
+import { isLive, liesAt, messageKeys, placeKeys } from '../rows.ts'
+import type { Database, LongRead, Row, Statements } from './database.ts'
+import { messageCount, messagePage } from './message-query.ts'
 import { tables } from './tables.ts'
-
-/*
- * A MessageQuery as one statement, in (sent_at, id) order by an index: the account's own, or that of one key. Each of
- * several alternatives has its own arm, which SQLite merges in order and without repeats, so that a page costs what it
- * holds. The other conditions are probes by primary key. Only ids, and more alternatives than `maxArms`, are sorted.
- */
-
-const maxArms = 40
-
-/** In order; null = nothing can match. */
-export function messagePage(accountId: string, query: MessageQuery, page: Page): Sql | null {
-  const order = query.order === 'asc' ? 'ASC' : 'DESC'
-  const source = sourceOf(accountId, query)
-  if (!source) return null
-  // CROSS JOIN keeps the order of the inner page
-  const sql =
-    source.kind === 'messages'
-      ? `SELECT m.doc FROM messages m WHERE ${source.where} ORDER BY m.sent_at ${order}, m.id ${order} LIMIT ?+0 OFFSET ?`
-      : `SELECT m.doc FROM (${source.sql} ORDER BY sent_at ${order}, message_id ${order} LIMIT ?+0 OFFSET ?) hit
-        CROSS JOIN messages m ON m.id = hit.message_id`
-  return { sql, values: [...source.values, page.limit, page.offset] }
-}
-
-export function messageCount(accountId: string, query: MessageQuery): Sql | null {
-  const source = sourceOf(accountId, query)
-  if (!source) return null
-  const from = source.kind === 'keys' ? `(${source.sql})` : `messages m WHERE ${source.where}`
-  return { sql: `SELECT count(*) FROM ${from}`, values: source.values }
-}
-
-/** `where` over messages `m`, or a statement over the keys. */
-type Source =
-  | { readonly kind: 'messages'; readonly where: string; readonly values: readonly Value[] }
-  | ({ readonly kind: 'keys' } & Sql)
-
-function sourceOf(accountId: string, query: MessageQuery): Source | null {
-  const { all, none } = queryKeys(query)
-  if (all.some((keys) => keys.length === 0) || query.ids?.length === 0) return null
-  const groups = [...all].sort((left, right) => breadth(left) - breadth(right))
-  const driver = query.ids ? undefined : groups.shift()
-  const beside = (sentAt: string, id: string): Conditions => conditions(accountId, query, { sentAt, id, groups, none })
-  if (!driver) return fromMessages(accountId, query, beside('m.sent_at', 'm.id'))
-  const arms = driver.length > maxArms ? [driver] : driver.map((key) => [key])
-  const join = subjectNeedle(query) === null ? '' : 'CROSS JOIN messages m ON m.id = k.message_id'
-  const parts = arms.map((keys) => keyArm(accountId, keys, join, beside('k.sent_at', 'k.message_id')))
-  return {
-    kind: 'keys',
-    sql: parts.map((part) => part.sql).join(' UNION '),
-    values: parts.flatMap((part) => part.values),
-  }
-}
-
-/**
- * How many messages a group of keys is likely to have: the narrowest drives. A guess that costs time only, when wrong.
- */
-function breadth(keys: readonly string[]): number {
-  return Math.max(...keys.map(keyBreadth)) + keys.length / 1000
-}
-
-function keyBreadth(key: string): number {
-  const [kind, value] = [key.slice(0, key.indexOf(':')), key.slice(key.indexOf(':') + 1)]
-  if (key === 'a') return 3
-  if (kind === 't') return 0
-  if (kind === 'f') return 4
-  if (!value.startsWith('@')) return 1
-  return value.includes('.') ? 2 : 5
-}
-
-interface Conditions {
-  readonly where: readonly string[]
-  readonly values: readonly Value[]
-}
-
-function fromMessages(accountId: string, { ids }: MessageQuery, beside: Conditions): Source {
-  // the + keeps the planner off the account's index: few ids are meant
-  const own = ids
-    ? ['+m.account_id = ?', '+m.live = 1', 'm.id IN (SELECT value FROM json_each(?))']
-    : ['m.account_id = ?', 'm.live = 1']
-  const values = [accountId, ...(ids ? [JSON.stringify(ids)] : []), ...beside.values]
-  return { kind: 'messages', where: [...own, ...beside.where].join(' AND '), values }
-}
-
-function keyArm(accountId: string, keys: readonly string[], join: string, beside: Conditions): Sql {
-  const several = keys.length > 1
-  const match = several ? 'IN (SELECT value FROM json_each(?))' : '= ?'
-  const where = ['k.account_id = ?', `k.key ${match}`, ...beside.where].join(' AND ')
-  return {
-    sql: `SELECT ${several ? 'DISTINCT ' : ''}k.sent_at AS sent_at, k.message_id AS message_id
-      FROM message_keys k ${join} WHERE ${where}`,
-    values: [accountId, several ? JSON.stringify(keys) : (keys[0] ?? ''), ...beside.values],
-  }
-}
-
-interface Beside {
-  /** Columns. */
-  readonly sentAt: string
-  readonly id: string
-  readonly groups: readonly (readonly string[])[]
-  readonly none: readonly string[]
-}
-
-/** All that is compared beside the driving key. */
-function conditions(accountId: string, query: MessageQuery, { sentAt, id, groups, none }: Beside): Conditions {
-  const where: string[] = []
-  const values: Value[] = []
-  const add = (sql: string, ...more: Value[]): void => {
-    where.push(sql)
-    values.push(...more)
-  }
-  if (query.sentFrom !== undefined) add(`${sentAt} >= ?`, query.sentFrom)
-  if (query.sentUntil !== undefined) add(`${sentAt} <= ?`, query.sentUntil)
-  const probe = (keys: readonly string[]): string =>
-    `EXISTS (SELECT 1 FROM message_keys x WHERE x.account_id = ? AND x.key IN (${keys.map(() => '?').join()})
-      AND x.sent_at = ${sentAt} AND x.message_id = ${id})`
-  for (const keys of groups) add(probe(keys), accountId, ...keys)
-  if (none.length > 0) add(`NOT ${probe(none)}`, accountId, ...none)
-  const hiding = hidingKeys(query)
-  if (hiding.length > 0) {
-    const shown = shownPlace(id, query)
-    add(`(NOT ${probe(hiding)} OR ${shown.sql})`, accountId, ...hiding, ...shown.values)
-  }
-  const needle = subjectNeedle(query)
-  if (needle !== null) add('instr(m.subject_key, ?) > 0', needle)
-  return { where, values }
-}
-
-/** One of its placements is not hidden: looked for in the message itself, of the few that may be hidden. */
-function shownPlace(id: string, { hidden, folderId }: MessageQuery): Sql {
-  const flagged = `EXISTS (SELECT 1 FROM json_each(p.value, '$.flags') WHERE json_each.value = '\\Deleted')`
-  const where = [
-    ...(folderId === undefined ? [] : [`p.value ->> 'folderId' = ?`]),
-    `p.value ->> 'folderId' NOT IN (SELECT value FROM json_each(?))`,
-    ...(hidden?.deleted === true ? [`NOT ${flagged}`] : []),
-  ].join(' AND ')
-  return {
-    sql: `EXISTS (SELECT 1 FROM messages y CROSS JOIN json_each(y.doc, '$.placements') p WHERE y.id = ${id} AND ${where})`,
-    values: [...(folderId === undefined ? [] : [folderId]), JSON.stringify(hidden?.folderIds ?? [])],
-  }
-}
-
-/* Lookups. */
 
 export const messageLookups = {
   byId: 'SELECT doc FROM messages WHERE id = ?',
@@ -175,9 +35,15 @@ function knownUid(row: Row): KnownUid {
   }
 }
 
-function count(sql: Statements, accountId: string, query: MessageQuery): number {
-  const statement = messageCount(accountId, query)
-  return statement ? sql.number(statement.sql, ...statement.values) : 0
+/** The one number that a read answers. */
+async function numberOf(db: Database, read: LongRead | null): Promise<number> {
+  return read === null ? 0 : Number((await db.readLong(read))[0])
+}
+
+/** Of all messages that have any. */
+export function attachmentCount(accountId: string): LongRead | null {
+  const read = messageCount(accountId, { hasAttachments: true })
+  return read && { ...read, sql: messageLookups.attachments, values: [accountId] }
 }
 
 export function createMessages(db: Database): MessageStore {
@@ -194,11 +60,11 @@ export function createMessages(db: Database): MessageStore {
     const mail = lookUp(byMessageId, accountId, reference, limit)
     return mail.length > 0 ? mail : lookUp(byHostedId, accountId, reference, limit)
   }
-  const list = (accountId: string, query: MessageQuery, page: Page) =>
-    db.read(() => {
-      const statement = messagePage(accountId, query, page)
-      return statement ? (db.docs(statement.sql, ...statement.values) as MessageRecord[]) : []
-    })
+  const list = async (accountId: string, query: MessageQuery, page: Page) => {
+    const read = messagePage(accountId, query, page)
+    return read ? ((await db.readLong(read)) as MessageRecord[]) : []
+  }
+  const count = (accountId: string, query: MessageQuery) => numberOf(db, messageCount(accountId, query))
   return {
     list,
     ...attachmentReads(list),
@@ -213,12 +79,12 @@ export function createMessages(db: Database): MessageStore {
         const found = [...new Set(references)].map((id) => [id, lookUp(byMessageId, accountId, id, 1)[0]] as const)
         return new Map(found.flatMap(([id, record]) => (record ? [[id, record] as const] : [])))
       }),
-    count: (accountId, query) => db.read(() => count(db, accountId, query ?? {})),
-    totals: (accountId) =>
-      db.read(() => ({
-        messages: count(db, accountId, {}),
-        attachments: db.number(messageLookups.attachments, accountId),
-      })),
+    count: (accountId, query = {}) => count(accountId, query),
+    totals: async (accountId) => {
+      const reads = [count(accountId, {}), numberOf(db, attachmentCount(accountId))] as const
+      const [messages, attachments] = await Promise.all(reads)
+      return { messages, attachments }
+    },
     gone: (accountId, before, limit) =>
       db.read(() => db.docs(messageLookups.gone, accountId, before, limit) as MessageRecord[]),
     older: (accountId, after, limit) =>

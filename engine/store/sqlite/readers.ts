@@ -1,0 +1,61 @@
+/**
+ * Reads that may walk a large mailbox run in threads of their own, so that they do not hold the event loop: at most
+ * two, of which one developer has one, as long as others wait. Each thread has a read-only connection and sees all that
+ * is committed.
+ *
+ * This module is also what such a thread runs.
+ */
+import { DatabaseSync } from 'node:sqlite'
+import { parentPort, workerData } from 'node:worker_threads'
+import { createFairQueue } from '../../fair-queue.ts'
+import { Threads, threadStartMs } from '../../threads.ts'
+import type { Sql, Tuples } from './database.ts'
+
+/** The longest that a call waits. */
+const deadlineMs = 10_000
+
+interface ReaderThread {
+  readonly readerOf: string
+}
+
+export interface Readers {
+  /** All rows. `owner`: the developer who has asked. Rejects with `timeout` past the deadline. */
+  read(owner: string, sql: Sql): Promise<Tuples>
+  close(): Promise<void>
+}
+
+export function createReaders(path: string): Readers {
+  const workerData: ReaderThread = { readerOf: path }
+  const threads = new Threads(new URL(import.meta.url), { name: 'reader', workerData })
+  // One place, and a spare one for who holds none.
+  const late = 'the search took too long: ask for less, by dates or by a folder'
+  const queue = createFairQueue({ places: 1, deadlineMs: deadlineMs + threadStartMs, late })
+  return {
+    read: (owner, { sql, values }) =>
+      queue.run({ developerId: owner, key: '', urgent: false }, async () => {
+        const answer = await threads.ask(await threads.take(), { sql, values }, AbortSignal.timeout(deadlineMs))
+        if (answer instanceof Error) throw answer
+        return answer as Tuples
+      }),
+    close: () => threads.close(),
+  }
+}
+
+function isReader(data: unknown): data is ReaderThread {
+  return typeof data === 'object' && data !== null && 'readerOf' in data
+}
+
+if (parentPort !== null && isReader(workerData)) {
+  const port = parentPort
+  const database = new DatabaseSync(workerData.readerOf, { readOnly: true, timeout: 2000 })
+  port.on('message', ({ sql, values }: Sql) => {
+    try {
+      const statement = database.prepare(sql)
+      statement.setReturnArrays(true)
+      port.postMessage(statement.all(...values))
+    } catch (error) {
+      port.postMessage(error)
+    }
+  })
+  port.postMessage('ready')
+}

@@ -1,0 +1,26 @@
+/** A large mailbox, put into the file of an embedded store as copies of one of its messages. */
+import { DatabaseSync } from 'node:sqlite'
+
+/** In the folder of that message; `from` also one of `s0@many.example` to `s999@many.example`. */
+export function copyMessages(path: string, messageId: string, count: number, prefix = ''): void {
+  const database = new DatabaseSync(path)
+  database.exec('PRAGMA synchronous = off; BEGIN IMMEDIATE')
+  database.exec(`CREATE TEMP TABLE copies AS
+    WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+    SELECT i, '${prefix}' || printf('%031x', i) AS id FROM n`)
+  const insert = database.prepare(`INSERT INTO messages (id, account_id, live, sent_at, attachments, email_message_id,
+      hosted_message_id, subject_key, doc)
+    SELECT c.id, account_id, live, sent_at + c.i, attachments, c.id, hosted_message_id, subject_key || ' ' || c.i,
+      json_set(doc, '$.id', c.id, '$.sentAt', sent_at + c.i, '$.threadId', 't' || c.i)
+    FROM copies c, messages m WHERE m.id = ?`)
+  insert.run(messageId)
+  const keys = database.prepare(`INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
+    SELECT k.account_id, CASE WHEN substr(k.key, 1, 2) = 't:' THEN 't:t' || c.i ELSE k.key END, k.sent_at + c.i, c.id
+      FROM message_keys k, copies c WHERE k.message_id = ?1
+    UNION ALL
+    SELECT m.account_id, 'from:s' || (c.i % 1000) || '@many.example', m.sent_at + c.i, c.id
+      FROM messages m, copies c WHERE m.id = ?1`)
+  keys.run(messageId)
+  database.exec('COMMIT')
+  database.close()
+}
