@@ -90,6 +90,11 @@ export function isRange(value: unknown): value is Range {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether a query asks for anything by this condition. */
+export function isGiven(value: unknown): boolean {
+  return isRange(value) ? value.from !== undefined || value.until !== undefined : value !== undefined
+}
+
 export interface ListOptions<R> {
   /** Rows are in the order of these fields. */
   readonly by: readonly FieldOf<R>[]

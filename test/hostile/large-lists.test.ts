@@ -4,12 +4,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { newId } from '../../engine/store/ids.ts'
 import type { MessageQuery, Store } from '../../engine/store/port.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { attachmentRecord } from '../store/contract/records.ts'
+import { createReaders } from '../../engine/store/sqlite/readers.ts'
+import { attachmentRecord, outboxRecord } from '../store/contract/records.ts'
 import { createMailbox, type Mailbox } from '../store/contract/mailbox.ts'
 import { holdOf } from '../support/loop-held.ts'
-import { copyMessages } from '../support/many-messages.ts'
+import { copyMessages, copyRows } from '../support/many-messages.ts'
 import { address, noAddresses } from '../support/records.ts'
 
 const count = 200_000
@@ -64,6 +66,60 @@ suite(`lists over a mailbox of ${count} messages`, () => {
       assert.ok(ms <= mostMs, `held for ${Math.round(ms)} ms`)
     })
   }
+
+  const others: Readonly<Record<string, (path: string) => Promise<() => Promise<readonly unknown[]>>>> = {
+    contacts: async (path) => {
+      const { user, account } = mailbox
+      const counts = { total: 1, direct: 0, indirect: 0, receivedAt: 0 }
+      await store.contacts.count(account.id, [
+        { userId: user.id, email: 'c@x.example', name: '', key: 'k:r', ...counts },
+      ])
+      const [contact] = await store.contacts.list(user.id, 'total_count', 'desc', page)
+      copyRows(path, 'contacts', contact?.id ?? '', count)
+      return () => store.contacts.search(user.id, 'nobody', page)
+    },
+    calls: async (path) => {
+      const call = {
+        id: newId(),
+        developerId: mailbox.developer.id,
+        userId: null,
+        at: 1,
+        method: 'GET',
+        path: '/lite/users',
+      }
+      await store.calls.append([{ ...call, status: 200, durationMs: 1 }])
+      copyRows(path, 'calls', call.id, count)
+      return () => store.calls.list({ developerId: mailbox.developer.id, statusFrom: 599 }, page)
+    },
+    callbacks: async (path) => {
+      const { id, developerId } = mailbox.user
+      const row = outboxRecord({ id: 'f'.repeat(24), developerId }, { userId: id, accountId: mailbox.account.id })
+      await store.outbox.enqueue([row])
+      copyRows(path, 'outbox', row.id, count)
+      return () => store.outbox.list({ developerId, statusFrom: 599 }, page)
+    },
+    users: (path) => {
+      copyRows(path, 'users', mailbox.user.id, count)
+      return Promise.resolve(() => store.users.list(mailbox.developer.id, { status: 'DISABLED' }, page))
+    },
+  }
+  for (const [name, prepare] of Object.entries(others)) {
+    test(`${count} ${name}: the loop is held for ${mostMs} ms at most`, async () => {
+      const list = await prepare(join(directory, 'store.sqlite'))
+      const { value, ms } = await holdOf(list)
+      assert.deepEqual(value, [])
+      assert.ok(ms <= mostMs, `held for ${Math.round(ms)} ms`)
+    })
+  }
+
+  test('a read past its deadline says so, and another developer goes on', async (t) => {
+    const readers = createReaders(join(directory, 'store.sqlite'), 1500)
+    t.after(() => readers.close())
+    const slow = 'WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT max(i) FROM n'
+    await assert.rejects(readers.read('d', { sql: slow, values: [10_000_000] }), { code: 'timeout' })
+    assert.deepEqual(await readers.read('e', { sql: 'SELECT 1', values: [] }), [[1]])
+    await assert.rejects(readers.read('e', { sql: 'SELECT nothing', values: [] }), /no such column/)
+  })
 
   test('one developer does not keep the threads from another one', async () => {
     const other = await createMailbox(store)

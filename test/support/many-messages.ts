@@ -24,3 +24,19 @@ export function copyMessages(path: string, messageId: string, count: number, pre
   database.exec('COMMIT')
   database.close()
 }
+
+/** Copies of one row that differ in their id. */
+export function copyRows(
+  path: string,
+  table: 'calls' | 'contacts' | 'outbox' | 'users',
+  id: string,
+  count: number,
+): void {
+  const database = new DatabaseSync(path)
+  const columns = database.prepare('SELECT name FROM pragma_table_info(?)').all(table)
+  const names = columns.map(({ name }) => String(name)).filter((name) => name !== 'id')
+  const insert = database.prepare(`WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+    INSERT INTO ${table} (id, ${names.join()}) SELECT printf('%024x', n.i), ${names.join()} FROM n, ${table} WHERE id = ?`)
+  insert.run(count, id)
+  database.close()
+}

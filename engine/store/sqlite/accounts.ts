@@ -8,7 +8,7 @@ import type { AccountRecord, Condition, FolderRecord, UserRecord } from '../reco
 import { createRemoval, type Removal } from '../removal.ts'
 import { foldCase, leaseLost } from '../rows.ts'
 import { uncountSome } from './contacts.ts'
-import { deleteWhere, drain, type Database, type Sql, type Statements, type Value } from './database.ts'
+import { deleteWhere, drain, isFar, type Database, type Sql, type Statements, type Value } from './database.ts'
 import { factsLike, readFact, saveFact } from './schema.ts'
 import { tables } from './tables.ts'
 
@@ -102,11 +102,11 @@ export function createUsers(db: Database, keyed: KeyedCollections, { removeUser 
     undoCreate: async (id) => {
       await removeUser(id)
     },
-    list: (developerId, filter, page) =>
-      db.read(() => {
-        const { sql, values } = userList(developerId, filter, page)
-        return db.docs(sql, ...values) as UserRecord[]
-      }),
+    list: async (developerId, filter, page) => {
+      const all = { sql: 'SELECT id FROM users WHERE developer_id = ?', values: [developerId] }
+      const walk = filter.status !== undefined || isFar(page) ? all : null
+      return (await db.readLong({ ...userList(developerId, filter, page), owner: developerId, walk })) as UserRecord[]
+    },
     remove: removeUser,
   }
 }

@@ -58,10 +58,14 @@ export function createContacts(db: Database, keyed: KeyedCollections): ContactSt
       db.write(() => {
         if (tables.accounts.get(db, accountId)) countContacts(db, accountId, deltas)
       }),
-    search: (userId, text, { limit, offset }) =>
-      db.read(() => {
-        const found = db.docs(contactSearch, userId, foldCase(text), limit, offset) as StoredContact[]
-        return found.map(plainContact)
-      }),
+    search: async (userId, text, { limit, offset }) => {
+      const found = await db.readLong({
+        sql: contactSearch,
+        values: [userId, foldCase(text), limit, offset],
+        owner: { sql: 'SELECT developer_id FROM users WHERE id = ?', values: [userId] },
+        walk: { sql: 'SELECT id FROM contacts WHERE user_id = ?', values: [userId] },
+      })
+      return (found as StoredContact[]).map(plainContact)
+    },
   }
 }

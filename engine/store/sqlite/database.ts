@@ -8,6 +8,7 @@
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
 import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
+import type { Page } from '../port.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
 import { createReaders, type Readers } from './readers.ts'
 
@@ -38,6 +39,11 @@ export interface LongRead extends Sql {
 
 /** Rows looked through in the main thread: some 5 ms. */
 export const walkedHere = 2000
+
+/** A page behind so many rows, which an index walks too. */
+export function isFar({ limit = 0, offset = 0 }: Partial<Page>): boolean {
+  return limit + offset > walkedHere
+}
 
 /** A group of writes ends here, so that reads are not kept waiting. */
 const groupMs = 10

@@ -2,12 +2,21 @@
 import { isDeepStrictEqual } from 'node:util'
 import { notFound } from '../../errors.ts'
 import type { KeyedCollections } from '../aggregates.ts'
-import { definitions, isRange } from '../keyed.ts'
+import { definitions, isGiven, isRange } from '../keyed.ts'
 import type { Definition, Keyed, Kind, Kinds, ListOptions, Room, Where } from '../keyed.ts'
-import type { NonceStore } from '../port.ts'
+import type { NonceStore, Page } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
 import { checkRoom } from '../rows.ts'
-import { deleteWhere, drain, type Database, type Sql, type Statements, type Value } from './database.ts'
+import {
+  deleteWhere,
+  drain,
+  isFar,
+  type Database,
+  type LongRead,
+  type Sql,
+  type Statements,
+  type Value,
+} from './database.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
 /** Conditions to be joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */
@@ -55,6 +64,14 @@ export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, optio
     sql: `SELECT doc FROM ${kind} WHERE ${parts.join(' AND ') || '1'} ORDER BY ${order} LIMIT ?+0 OFFSET ?`,
     values: [...values, limit, offset],
   }
+}
+
+/** The log of calls has no index for these filters. */
+function longCalls(read: Sql, where: Where<Kinds['calls']>, options: Partial<Page>): LongRead {
+  const filtered = [where.status, where.method, where.path].some(isGiven)
+  const { sql, values } = whereOf(definitions.calls, { developerId: where.developerId })
+  const all = { sql: `SELECT id FROM calls WHERE ${sql}`, values }
+  return { ...read, owner: JSON.stringify(values), walk: filtered || isFar(options) ? all : null }
 }
 
 /** What belongs to a user is not written without it; null = belongs to none. */
@@ -107,12 +124,13 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
         table.put(db, record)
       }),
     find: (where) => db.read(() => find(where)),
-    list: (where, options) =>
-      db.read(() => {
-        const { sql, values } = keyedList(kind, where, options)
-        // the array is the caller's own
-        return db.docs(sql, ...values) as R[]
-      }),
+    list: async (where, options) => {
+      const read = keyedList(kind, where, options)
+      // the array is the caller's own
+      return (await (kind === 'calls'
+        ? db.readLong(longCalls(read, where, options))
+        : db.read(() => db.docs(read.sql, ...read.values)))) as R[]
+    },
     count: (where) => db.read(() => count(where, -1)),
     edit: (key, patch, expected = {}, outbox = []) =>
       write(() => {

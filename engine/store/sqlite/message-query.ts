@@ -5,7 +5,7 @@
  */
 import type { MessageQuery, Page } from '../port.ts'
 import { hidingKeys, queryKeys, subjectNeedle } from '../rows.ts'
-import { walkedHere, type LongRead, type Sql, type Value } from './database.ts'
+import { isFar, walkedHere, type LongRead, type Sql, type Value } from './database.ts'
 
 const maxArms = 40
 
@@ -24,7 +24,7 @@ export function messagePage(accountId: string, query: MessageQuery, page: Page):
       ? `SELECT m.doc FROM messages m WHERE ${source.where} ORDER BY m.sent_at ${order}, m.id ${order} LIMIT ?+0 OFFSET ?`
       : hits(`${source.sql} ORDER BY sent_at ${order}, message_id ${order}`)
   const of = [page.limit, page.offset]
-  const far = page.limit + page.offset > walkedHere
+  const far = isFar(page)
   const read = { sql, values: [...source.values, ...of], owner: { sql: developerOf, values: [accountId] } }
   const { walk, rest } = source
   if (!far && rest?.where.length === 0) return { ...read, walk: null }

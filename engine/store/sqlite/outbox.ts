@@ -4,10 +4,11 @@
  * without passing the blocked ones.
  */
 import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
+import { isGiven } from '../keyed.ts'
 import type { Backlog, OutboxKey, OutboxResult, OutboxStore, Page, RequeueQuery } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued, skipped } from '../rows.ts'
-import type { Database, Row, Sql, Statements } from './database.ts'
+import { isFar, type Database, type LongRead, type Row, type Sql, type Statements } from './database.ts'
 import { conditions } from './keyed.ts'
 import { tables } from './tables.ts'
 
@@ -89,7 +90,7 @@ export function deliveryPage(
   of: readonly OutboxState[],
   direction: 'ASC' | 'DESC',
   page: Page,
-): Sql | null {
+): LongRead | null {
   const allowed = of.filter((state) => query.states?.includes(state) ?? true)
   if (allowed.length === 0) return null
   const { after, kind } = query
@@ -114,7 +115,16 @@ export function deliveryPage(
   })
   const union = arms.map(({ sql }) => sql).join(' UNION ALL ')
   const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ?+0 OFFSET ?`
+  const filtered = Object.entries(asked).some(
+    ([field, value]) => field !== lead && field !== 'createdAt' && isGiven(value),
+  )
+  const led = lead === undefined ? { parts: ['1'], values: [] } : conditions({ leads }, { [lead]: asked[lead] })
   return {
+    owner: query.developerId ?? JSON.stringify(led.values),
+    walk:
+      filtered || isFar(page)
+        ? { sql: `SELECT id FROM outbox WHERE ${led.parts.join(' AND ')}`, values: led.values }
+        : null,
     sql: `SELECT o.doc FROM (${union} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
     values: [...arms.flatMap(({ values }) => values), page.limit, page.offset],
   }
@@ -214,7 +224,10 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
         db.rows(late, developerId, limit).map((row) => ({ channelId: String(row['id']), ...backlogOf(row) })),
       ),
     record: (results) => db.write(() => record(db, results)),
-    list: (query, limits) => db.read(() => page(db, query, allStates, 'DESC', limits)),
+    list: async (query, limits) => {
+      const read = deliveryPage(query, allStates, 'DESC', limits)
+      return read === null ? [] : ((await db.readLong(read)) as OutboxRecord[])
+    },
     requeue: (query, now, limit, after = null) => db.write(() => requeue(db, { ...query, after }, now, limit)),
     skipPending: (channelId, reason, now) => skipPending(db, channelId, reason, now),
   }

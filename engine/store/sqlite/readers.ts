@@ -7,12 +7,15 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
+import { AppError } from '../../errors.ts'
 import { createFairQueue } from '../../fair-queue.ts'
-import { Threads, threadStartMs } from '../../threads.ts'
+import { Threads } from '../../threads.ts'
+import { withinTime } from '../../waits.ts'
 import type { Sql, Tuples } from './database.ts'
 
 /** The longest that a call waits. */
-const deadlineMs = 10_000
+const callMs = 10_000
+const placeMs = 600_000
 
 interface ReaderThread {
   readonly readerOf: string
@@ -24,19 +27,24 @@ export interface Readers {
   close(): Promise<void>
 }
 
-export function createReaders(path: string): Readers {
+export function createReaders(path: string, deadlineMs = callMs): Readers {
   const workerData: ReaderThread = { readerOf: path }
   const threads = new Threads(new URL(import.meta.url), { name: 'reader', workerData })
-  // One place, and a spare one for who holds none.
+  // One place, and a spare one for who holds none. SQLite cannot be interrupted here: a read that nobody waits for any
+  // more keeps its place until it ends.
   const late = 'the search took too long: ask for less, by dates or by a folder'
-  const queue = createFairQueue({ places: 1, deadlineMs: deadlineMs + threadStartMs, late })
+  const queue = createFairQueue({ places: 1, deadlineMs: placeMs, late })
   return {
-    read: (owner, { sql, values }) =>
-      queue.run({ developerId: owner, key: '', urgent: false }, async () => {
-        const answer = await threads.ask(await threads.take(), { sql, values }, AbortSignal.timeout(deadlineMs))
+    read: (owner, { sql, values }) => {
+      const reading = queue.run({ developerId: owner, key: '', urgent: false }, async (signal) => {
+        const answer = await threads.ask(await threads.take(), { sql, values }, signal)
         if (answer instanceof Error) throw answer
         return answer as Tuples
-      }),
+      })
+      return withinTime(deadlineMs, reading, (): never => {
+        throw new AppError('timeout', late)
+      })
+    },
     close: () => threads.close(),
   }
 }
