@@ -41,7 +41,7 @@ async function numberOf(db: Database, read: LongRead | null): Promise<number> {
 }
 
 /** Of all messages that have any. */
-export function attachmentCount(accountId: string): LongRead | null {
+function attachmentCount(accountId: string): LongRead | null {
   const read = messageCount(accountId, { hasAttachments: true })
   return read && { ...read, sql: messageLookups.attachments, values: [accountId] }
 }
