@@ -7,7 +7,7 @@ import { contactFields, findContact, mailMustBeRead, presentContact } from '../l
 import { findUser } from '../lite/find.ts'
 import { listMessages } from '../lite/messages/list.ts'
 import { defineRoute, deprecated } from '../route.ts'
-import { choice, filledText, limitOf, offset, optional, sortOrder } from '../values.ts'
+import { choice, documented, filledText, limitOf, offset, optional, sortOrder } from '../values.ts'
 import { fileListQuery, fileView, listFiles } from './files.ts'
 import { listQuery as messageListQuery, messageView, v2Form } from './messages/reads.ts'
 import { listThreads, threadListQuery } from './threads.ts'
@@ -32,6 +32,12 @@ const sorts = {
   direct_count: 'direct_count',
 } as const
 
+/** What is stored of a contact is the time of the newest message received from it: of others nothing could be said. */
+const refused = documented(
+  z.undefined({ error: 'contacts are not filtered by time; list the messages of that time' }).optional(),
+  { type: 'string', not: {}, description: 'not served: a 400' },
+)
+
 const listQuery = z.object({
   search: optional(
     filledText,
@@ -42,6 +48,8 @@ const listQuery = z.object({
     .default('count')
     .meta({ description: 'count to sort by, without `search`' }),
   sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
+  active_before: refused,
+  active_after: refused,
   limit: limitOf(100),
   offset,
 })

@@ -2,10 +2,8 @@
 import { z } from 'zod'
 import {
   type AttachmentRecord,
-  compileFileName,
   describeMail,
   isAppError,
-  isShownFile,
   type MessageRecord,
   nameMessage,
   notFound,
@@ -17,7 +15,8 @@ import { messageFields } from '../lite/messages/schema.ts'
 import { findAccount, kinds, type Located } from '../lite/find.ts'
 import { listingOf, reachOf } from '../lite/messages/list.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../route.ts'
-import { filledText, flag, integer, optional } from '../values.ts'
+import { flag, optional } from '../values.ts'
+import { fileFilter, fileParametersOf, isIndexedWithin } from './filters.ts'
 import { locateAnywhere } from './find.ts'
 import {
   envelopeFields,
@@ -40,13 +39,7 @@ export const fileView = examples.view('File', {
 })
 
 export const fileListQuery = z.object({
-  file_name: optional(
-    filledText,
-    'only files of this name: wildcards like `*.pdf`, a regular expression between slashes, or a comma-separated list',
-    '*.pdf',
-  ),
-  file_size_min: optional(integer(0), 'only files of so many bytes or more, as they are transferred'),
-  file_size_max: optional(integer(0), 'only files of so many bytes or fewer, as they are transferred'),
+  ...fileParametersOf('files'),
   ...fileFilters,
 })
 
@@ -55,17 +48,13 @@ type FileQuery = z.output<typeof fileListQuery>
 export async function listFiles(call: Call, id: string, wanted: FileQuery): Promise<z.input<typeof fileView>[]> {
   const { account } = await findAccount(call, id, wanted.source ?? '0')
   const { folders, query, mustBeWhole } = await listingOf(call, account, undefined, wanted, v2Form)
-  const isNamed = wanted.file_name === undefined ? null : compileFileName('file_name', wanted.file_name)
-  const isWanted = (file: AttachmentRecord): boolean => {
+  const isWanted = fileFilter(account, wanted)
+  const attached = { ...query, hasAttachments: true }
+  const found = await call.engine.store.messages.picked(account.id, attached, wanted, (message) => {
     call.signal.throwIfAborted()
-    return (
-      isShownFile(account, file) &&
-      file.size >= (wanted.file_size_min ?? 0) &&
-      file.size <= (wanted.file_size_max ?? Infinity) &&
-      (isNamed === null || isNamed(file.fileName))
-    )
-  }
-  const found = await call.engine.store.messages.attachments(account.id, query, wanted, isWanted)
+    const files = isIndexedWithin(message, wanted) ? message.attachments.filter(isWanted) : []
+    return files.map((attachment) => ({ message, attachment }))
+  })
   await mustBeWhole(reachOf(wanted, found.length, found.at(-1)?.message))
   const viewer = viewerOf(call, account, folders)
   return found.map(({ message, attachment }) => presentFile(message, attachment, viewer))

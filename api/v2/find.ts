@@ -11,6 +11,7 @@ import {
   type FolderRecord,
   type HiddenPlaces,
   isAppError,
+  isMarked,
   type MessageRecord,
   notFound,
   type SpecialUse,
@@ -30,6 +31,11 @@ export function isShownFolder({ options }: Pick<AccountRecord, 'options'>, { spe
 export function hiddenPlaces(account: AccountRecord, folders: readonly FolderRecord[]): HiddenPlaces {
   const hidden = folders.filter((folder) => !isShownFolder(account, folder))
   return { folderIds: hidden.map(({ id }) => id), deleted: account.options.expungeOnDeletedFlag }
+}
+
+/** For one of its places. */
+export function isShownMessage({ placements }: MessageRecord, { folderIds, deleted }: HiddenPlaces): boolean {
+  return placements.some((place) => !folderIds.includes(place.folderId) && !(deleted && isMarked(place)))
 }
 
 /** By its name, or by its use: \Sent as RFC 6154 has it, or as XLIST had it. Shown or hidden. */

@@ -4,10 +4,11 @@ import {
   type AccountRecord,
   type Conversation,
   conversationOf,
-  yieldToLoop,
   describeMail,
   folderNamer,
+  type HiddenPlaces,
   hostedThread,
+  type MessageQuery,
   type MessageRecord,
 } from '../../engine/index.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
@@ -18,8 +19,16 @@ import { listingOf, reachOf, textOf } from '../lite/messages/list.ts'
 import { pathsOf, peopleOf } from '../lite/messages/present.ts'
 import { messageFields } from '../lite/messages/schema.ts'
 import { type Call, defineRoute, deprecated, JsonText } from '../route.ts'
-import { limitOf, offsetOf, optional, sortOrder } from '../values.ts'
-import { findInSources, hiddenPlaces, locateAnywhere, messagePaths, type MessagePattern } from './find.ts'
+import { endOfSecond, limitOf, offsetOf, optional, sortOrder } from '../values.ts'
+import { isIndexedWithin, isWithin, timesOf } from './filters.ts'
+import {
+  findInSources,
+  hiddenPlaces,
+  isShownMessage,
+  locateAnywhere,
+  messagePaths,
+  type MessagePattern,
+} from './find.ts'
 import { messageQuery, messageView, threadFilters, v2Form } from './messages/reads.ts'
 
 const { person_info, subject, folders, mailhost_thread_id, gmail_thread_id } = messageFields
@@ -69,10 +78,12 @@ async function showThread(
 
 /** Later messages of a thread are not shown. */
 const mostShown = 1000
-/** Messages that are looked at in one go for the threads that they are of. */
-const step = 100
 
-export const threadListQuery = z.object(threadFilters)
+export const threadListQuery = z.object({
+  ...threadFilters,
+  ...timesOf('activity', 'threads whose newest message was sent'),
+  ...timesOf('started', 'threads whose first message was sent'),
+})
 
 /** Addresses of the threads with such messages, the one with the newest first. */
 export async function listThreads(call: Call, id: string, wanted: z.output<typeof threadListQuery>): Promise<string[]> {
@@ -80,25 +91,37 @@ export async function listThreads(call: Call, id: string, wanted: z.output<typeo
   const { query, mustBeWhole } = await listingOf(call, account, wanted.folder, wanted, v2Form)
   const { store } = call.engine
   const seen = new Set<string>()
-  const found: Conversation[] = []
-  let last: MessageRecord | undefined
-  const enough = wanted.offset + wanted.limit
-  for (let from = 0; found.length < enough; from += step) {
-    const messages = await store.messages.list(account.id, query, { limit: step, offset: from })
-    for (const message of messages) {
-      call.signal.throwIfAborted()
-      await yieldToLoop()
-      if (seen.has(message.threadId) || found.length === enough) continue
-      const whole = await conversationOf(store, message)
-      for (const name of whole.threadIds) seen.add(name)
-      found.push(whole)
-      last = message
-    }
-    if (messages.length < step) break
+  const found = await store.messages.picked(account.id, within(query, wanted), wanted, async (message) => {
+    call.signal.throwIfAborted()
+    if (seen.has(message.threadId) || !isIndexedWithin(message, wanted)) return []
+    const whole = await conversationOf(store, message)
+    for (const name of whole.threadIds) seen.add(name)
+    return isActive(whole, query.hidden, wanted) ? [{ message, whole }] : []
+  })
+  await mustBeWhole(reachOf(wanted, found.length, found.at(-1)?.message))
+  return found.map(({ whole }) => threadUrl(urlsOf(call), account, whole))
+}
+
+type ThreadListQuery = z.output<typeof threadListQuery>
+
+/** By its first message, and by its newest, of those that are shown. */
+function isActive({ messages }: Conversation, hidden: HiddenPlaces, wanted: ThreadListQuery): boolean {
+  const shown = messages.filter((message) => isShownMessage(message, hidden))
+  const [first, newest] = [shown[0]?.sentAt ?? 0, shown.at(-1)?.sentAt ?? 0]
+  return (
+    isWithin(first, wanted.started_after, wanted.started_before) &&
+    isWithin(newest, wanted.activity_after, wanted.activity_before)
+  )
+}
+
+/** No message of a thread was sent before it started, or after its last activity. */
+function within(query: MessageQuery, { started_after, activity_before }: ThreadListQuery): MessageQuery {
+  const [from, until] = [started_after, endOfSecond(activity_before)]
+  return {
+    ...query,
+    ...(from === undefined ? {} : { sentFrom: Math.max(from, query.sentFrom ?? from) }),
+    ...(until === undefined ? {} : { sentUntil: Math.min(until, query.sentUntil ?? until) }),
   }
-  const page = found.slice(wanted.offset)
-  await mustBeWhole(reachOf(wanted, page.length, last))
-  return page.map((one) => threadUrl(urlsOf(call), account, one))
 }
 
 const base = '/2.0/accounts/{id}/threads'

@@ -11,7 +11,6 @@ import type { StatusTransition, TokenFilter, WebhookLimits } from './port.ts'
 import type {
   AccountRecord,
   AccountStatus,
-  AttachmentRecord,
   CallLogRecord,
   ConnectTokenRecord,
   TokenClaim,
@@ -352,33 +351,39 @@ export function contactReads({ contacts }: KeyedCollections) {
   }
 }
 
-const attachmentStep = 100
+const pickStep = 100
 
 type MessageList = (accountId: string, query: MessageQuery, page: Page) => Promise<readonly MessageRecord[]>
 
-export function attachmentReads(list: MessageList) {
+export function pickedReads(list: MessageList) {
   return {
     /**
-     * Attachments of live messages that are `wanted`, for 2.0 file lists: newest message first unless the query says
-     * otherwise.
+     * For what no index serves: a page of what `pick` makes of each live message of the query, newest message first
+     * unless the query says otherwise. A step begins at the time at which the one before ended, so that the last ones
+     * cost no more than the first.
      */
-    attachments: async (
+    picked: async <T>(
       accountId: string,
       query: MessageQuery,
       { limit, offset }: Page,
-      wanted: (attachment: AttachmentRecord) => boolean = () => true,
-    ) => {
-      const found: { readonly message: MessageRecord; readonly attachment: AttachmentRecord }[] = []
-      const attached = { ...query, hasAttachments: true }
-      for (let from = 0, skip = offset; ; from += attachmentStep) {
-        await yieldToLoop()
-        const messages = await list(accountId, attached, { limit: attachmentStep, offset: from })
+      pick: (message: MessageRecord) => readonly T[] | Promise<readonly T[]>,
+    ): Promise<T[]> => {
+      const found: T[] = []
+      const end = query.order === 'asc' ? 'sentFrom' : 'sentUntil'
+      for (let [rest, from, skip] = [query, 0, offset]; ;) {
+        const messages = await list(accountId, rest, { limit: pickStep, offset: from })
         for (const message of messages) {
-          const files = message.attachments.filter(wanted)
-          found.push(...files.slice(skip).map((attachment) => ({ message, attachment })))
-          skip = Math.max(0, skip - files.length)
+          await yieldToLoop()
+          const picked = await pick(message)
+          found.push(...picked.slice(skip))
+          skip = Math.max(0, skip - picked.length)
+          if (found.length >= limit) return found.slice(0, limit)
         }
-        if (found.length >= limit || messages.length < attachmentStep) return found.slice(0, limit)
+        const last = messages.at(-1)
+        if (last === undefined || messages.length < pickStep) return found
+        const { sentAt } = last
+        from = (rest[end] === sentAt ? from : 0) + messages.filter((one) => one.sentAt === sentAt).length
+        rest = { ...rest, [end]: sentAt }
       }
     },
   }

@@ -1,5 +1,5 @@
 /** Folders and messages: their records, and the part of the port that reads and writes them. */
-import type { attachmentReads, folderBasics, mailboxReplacement } from './aggregates.ts'
+import type { pickedReads, folderBasics, mailboxReplacement } from './aggregates.ts'
 import type { Page } from './port.ts'
 import type { ChangeRecord, ContactDelta, OutboxRecord } from './records.ts'
 
@@ -260,7 +260,7 @@ export interface MailTotals {
   readonly attachments: number
 }
 
-export interface MessageStore extends ReturnType<typeof attachmentReads> {
+export interface MessageStore extends ReturnType<typeof pickedReads> {
   get(accountId: string, id: string): Promise<MessageRecord | null>
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */

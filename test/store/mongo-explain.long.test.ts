@@ -75,7 +75,7 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'messages.knownUids': () => store.messages.knownUids(inbox, '1', 10, 30),
     'messages.gone': () => store.messages.gone(id, epochStart, 100),
     'messages.older': () => store.messages.older(id, { sentAt: epochStart, id: newId() }, 100),
-    'messages.attachments': () => store.messages.attachments(id, {}, page),
+    'messages.picked': () => store.messages.picked(id, { hasAttachments: true }, page, (message) => [message]),
     'changes.since': () => store.changes.since(id, 3, 100),
     'changes.lastSeq': () => store.changes.lastSeq(id),
     'changes.ofMessage': () => store.changes.ofMessage(id, newId()),

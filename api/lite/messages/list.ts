@@ -68,14 +68,23 @@ export async function listMessages(
   const { body_search_string: search, limit, offset, include_flags } = wanted
   if (asksServer(wanted)) call.touchesImap(user)
   const ids = search === undefined ? undefined : await searchBodies(call, folder === null ? folders : [folder], search)
-  const isKept = !asksServer(wanted) && form.beside(call, wanted) === undefined
+  const sieve = form.sieve(account, folder, wanted)
+  const isKept = !asksServer(wanted) && sieve === null && form.beside(call, wanted) === undefined
   const version = isKept ? store.messages.version(account.id) : null
   const shownAs = [call.baseUrl, call.version, account.label, account.options.rawFileList, include_flags]
   const key = isKept ? JSON.stringify([account.id, query, limit, offset, ...shownAs]) : ''
   const found = keptLists.get(key)
   const known = found?.version === version ? found : undefined
-  const wholeQuery = { ...query, ...given({ ids }) }
-  const messages = known === undefined ? await store.messages.list(account.id, wholeQuery, { limit, offset }) : []
+  const wholeQuery = { ...query, ...sieve?.query, ...given({ ids }) }
+  const sift = (one: MessageRecord): MessageRecord[] => {
+    call.signal.throwIfAborted()
+    return sieve?.passes(one) === false ? [] : [one]
+  }
+  const look = () =>
+    sieve === null
+      ? store.messages.list(account.id, wholeQuery, { limit, offset })
+      : store.messages.picked(account.id, wholeQuery, { limit, offset }, sift)
+  const messages = known === undefined ? await look() : []
   const reach = known === undefined ? reachOf(wanted, messages.length, messages.at(-1)) : known.reach
   await mustBeWhole(reach)
   const text = known?.text ?? (await textOf(call, { account, folders, folder }, messages, wanted, form))

@@ -11,6 +11,7 @@ import {
   type FolderRecord,
   type HiddenPlaces,
   type MessageAddresses,
+  type MessageQuery,
   type MessageRecord,
 } from '../../../engine/index.ts'
 import { type Urls, urlsOf, seconds } from '../../addresses.ts'
@@ -45,8 +46,16 @@ export interface MessageForm {
     delimiter: string | undefined,
     folders: readonly FolderRecord[],
   ): Promise<FolderRecord>
+  /** Filters that only this version has, and no index; null when none of them is asked for. */
+  sieve(account: AccountRecord, folder: FolderRecord | null, wishes: Wishes): Sieve | null
   /** Which folders its lists leave out, and whether what is flagged \Deleted too. */
   hides(account: AccountRecord, folders: readonly FolderRecord[]): HiddenPlaces
+}
+
+/** Lets messages of a list through that the index has found, by `query` besides. */
+export interface Sieve {
+  readonly query: Pick<MessageQuery, 'hasAttachments'>
+  passes(message: MessageRecord): boolean
 }
 
 /** Looks up for all messages of a page at once what each of them has besides. */
@@ -60,6 +69,7 @@ export const liteForm: MessageForm = {
   flags: (flags) => ({ flags: presentFlags(flags) }),
   contents: (contents) => contents,
   beside: () => undefined,
+  sieve: () => null,
   folder: findFolder,
   hides: () => ({ folderIds: [], deleted: false }),
 }

@@ -127,9 +127,10 @@ const contentParameters = {
 
 /** The same, and what only 2.0 has. */
 export type Wishes = Partial<z.output<z.ZodObject<typeof contentParameters>>> & {
-  readonly include_source?: boolean | undefined
-  readonly include_thread_size?: boolean | undefined
-}
+  readonly [Name in 'include_source' | 'include_thread_size' | 'flag_seen']?: boolean | undefined
+} & {
+  readonly [Name in 'indexed_before' | 'indexed_after' | 'file_size_min' | 'file_size_max']?: number | undefined
+} & { readonly file_name?: string | undefined }
 
 const pageOffset = offsetOf(
   'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +

@@ -40,6 +40,7 @@ import {
 import { reference } from '../../lite/users.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts'
 import { filledText, flag, given, limit, offset, optional, orEmptyList, text, timestampOrDate } from '../../values.ts'
+import { fileParametersOf, indexedParameters, seenParameter, sieveOf } from '../filters.ts'
 import { findShownFolder, hiddenPlaces, locateAnywhere, messagePaths, type MessagePattern } from '../find.ts'
 import { folderFields, nameFolder } from '../../lite/folders.ts'
 import { listMessages, showMessage } from '../../lite/messages/list.ts'
@@ -107,13 +108,21 @@ const dates = {
   ),
 }
 
-const folderListQuery = liteListQuery.extend({ ...dates, ...besideParameters })
+const sieveParameters = { ...indexedParameters, ...fileParametersOf('messages with a file') }
+
+const folderListQuery = liteListQuery.extend({
+  ...dates,
+  ...besideParameters,
+  ...sieveParameters,
+  flag_seen: seenParameter,
+})
 
 const sourceParameter = optional(filledText, 'label of the source; absent = the first one', examples.label)
 
 export const listQuery = accountListQuery.omit({ body_search_string: true }).extend({
   ...dates,
   ...besideParameters,
+  ...sieveParameters,
   folder: optional(
     filledText,
     'only messages in this folder: its full path, or its use, like `\\Sent`',
@@ -128,7 +137,11 @@ export const messageQuery = liteMessageQuery
   .extend(besideParameters)
 
 const { subject, email, to, from, cc, bcc, date_before, date_after, folder, sort_order } = listQuery.shape
-const filters = { email, to, from, cc, bcc, date_before, date_after, source: sourceParameter, limit, offset }
+const filters = {
+  ...{ email, to, from, cc, bcc, date_before, date_after },
+  ...indexedParameters,
+  ...{ source: sourceParameter, limit, offset },
+}
 /** What the lists of threads and of files filter the mail by. */
 export const threadFilters = { subject, folder, ...filters }
 export const fileFilters = { ...filters, sort_order }
@@ -138,6 +151,7 @@ export const v2Form: MessageForm = {
   flags: (flags) => ({ flags: namedFlags(flags) }),
   contents: ({ bodies, ...others }) => (bodies === undefined ? others : { body: bodies, ...others }),
   beside: besideOf,
+  sieve: sieveOf,
   folder: findShownFolder,
   hides: hiddenPlaces,
 }

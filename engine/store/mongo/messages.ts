@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { AnyBulkWriteOperation, Filter, Sort } from 'mongodb'
-import { attachmentReads } from '../aggregates.ts'
+import { pickedReads } from '../aggregates.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
 import type { Step } from '../rows.ts'
 import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
@@ -191,7 +191,7 @@ export function createMessages(context: MongoContext): MessageStore {
   }
   return {
     list,
-    ...attachmentReads(list),
+    ...pickedReads(list),
     knownUids: createKnownUids(context),
     get: async (accountId, id) => orNull(await messages.findOne({ _id: id, accountId }, options), messageRecord),
     byIds: async (accountId, ids) => {

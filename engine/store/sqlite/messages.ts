@@ -1,5 +1,5 @@
 /** The index of mail: lookups and lists, and the one way in which rows of messages change. */
-import { attachmentReads } from '../aggregates.ts'
+import { pickedReads } from '../aggregates.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
 import { isLive, liesAt, messageKeys, placeKeys } from '../rows.ts'
@@ -67,7 +67,7 @@ export function createMessages(db: Database): MessageStore {
   const count = (accountId: string, query: MessageQuery) => numberOf(db, messageCount(accountId, query))
   return {
     list,
-    ...attachmentReads(list),
+    ...pickedReads(list),
     knownUids: (folderId, uidValidity, from, to) =>
       db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
     get: (accountId, id) => db.read(() => own(accountId, id)),

@@ -15,8 +15,8 @@ const options = 'sync_all_folders expunge_on_deleted_flag raw_file_list callback
 const token =
   'callback_url email first_name last_name source_callback_url source_expunge_on_deleted_flag source_sync_all_folders source_sync_folders source_raw_file_list status_callback_url'
 const contents = 'include_body include_headers include_flags body_type include_source'
-const people = 'email to from cc bcc date_before date_after'
-const lists = `subject ${people} ${contents} include_thread_size sort_order limit offset`
+const people = 'email to from cc bcc date_before date_after indexed_before indexed_after'
+const lists = `subject ${people} ${contents} include_thread_size file_name file_size_min file_size_max sort_order limit offset`
 
 const messageRows = (one: string): Row[] => [
   ['GET', one, contents],
@@ -78,7 +78,7 @@ const tables: Readonly<Record<string, readonly Row[]>> = {
   ],
   'messages and folders': [
     ['GET', `${account}/messages`, `${lists} folder source`],
-    ['GET', `${source}/folders/{folder}/messages`, `delimiter ${lists} body_search_string`],
+    ['GET', `${source}/folders/{folder}/messages`, `delimiter ${lists} flag_seen body_search_string`],
     ...messageRows(`${account}/message/{message_id}`),
     ...messageRows(`${account}/messages/{message_id}`),
     ['GET', `${source}/folders`, 'include_extended_counts'],
@@ -106,7 +106,11 @@ const tables: Readonly<Record<string, readonly Row[]>> = {
     ['GET', `${account}/files`, `file_name file_size_min file_size_max ${people} source sort_order limit offset`],
     ['GET', `${account}/files/{file_id}`, ''],
     ['GET', `${account}/files/{file_id}/content`, 'as_link'],
-    ['GET', `${account}/threads`, `subject ${people} folder source limit offset`],
+    [
+      'GET',
+      `${account}/threads`,
+      `subject ${people} activity_before activity_after started_before started_after folder source limit offset`,
+    ],
     ['GET', `${account}/threads/{thread_id}`, 'include_body include_headers include_flags body_type limit offset'],
     ['GET', `${account}/contacts`, 'search sort_by sort_order limit offset'],
     ['GET', `${account}/contacts/{email}`, ''],

@@ -123,15 +123,51 @@ suite('messages of 2.0', () => {
       ['?email=y.example&subject=B', 'b'],
       ['?limit=1&offset=1', 'b'],
       ['?source=filters::imap&folder=INBOX&limit=1', 'b'],
-      ['?indexed_after=4102444800&indexed_before=1&file_name=*.pdf', 'cba'],
+      ['?indexed_after=4102444800', ''],
+      ['?indexed_before=4102444800&indexed_after=1', 'cba'],
+      ['?indexed_before=01/02/2001', ''],
+      ['?indexed_after=1&subject=b', 'b'],
+      ['?indexed_after=1&limit=1&offset=1', 'b'],
+      ['?file_name=*.pdf', ''],
+      ['?file_size_max=99', ''],
     ] as const)
       assert.equal((await listed(mine, query)).join(''), expected, query)
     assert.equal((await rig.list(`${mine.source}/folders/Sent/messages?date_after=05/08/2024`)).length, 1)
-    for (const query of ['date_before=13/01/2024', 'date_after=02/30/2024', 'limit=101', 'include_source=maybe']) {
+    for (const query of [
+      'date_before=13/01/2024',
+      'date_after=02/30/2024',
+      'limit=101',
+      'include_source=maybe',
+      'file_name=[',
+      'file_size_min=x',
+      'indexed_after=x',
+    ]) {
       const answer = await rig.call('GET', `${mine.account}/messages?${query}`)
       assert.equal(answer.status, 400, query)
       assert.match(String(answer.json['value']), new RegExp(`^${query.split('=')[0] ?? ''}: `))
     }
+  })
+
+  test('are filtered by files that are shown, and in a folder by \\Seen', async () => {
+    const mine = await v2Mailbox(rig, 'sieve')
+    await mine.deliver({ subject: 'plain', date: new Date('2024-05-01') })
+    await mine.deliverRaw(raw('parts', mine.email), 'parts')
+    for (const [query, expected] of [
+      ['?file_name=*.pdf', 'parts'],
+      ['?file_name=report*&file_size_min=8&file_size_max=8', 'parts'],
+      ['?file_name=*.pdf&file_size_min=9', ''],
+      ['?file_name=winmail.dat', ''],
+      ['?file_size_max=8&sort_order=asc', 'parts'],
+      ['?file_size_min=9', ''],
+    ] as const)
+      assert.equal((await listed(mine, query)).join(), expected, query)
+    const inbox = `${mine.source}/folders/INBOX/messages`
+    const inInbox = async (query: string) => (await rig.list(inbox + query)).map(({ subject }) => subject).join()
+    const [id] = (await rig.list(`${mine.account}/messages?subject=plain`)).map(({ message_id }) => String(message_id))
+    await rig.ok('POST', `${mine.account}/messages/${id}/flags`, { seen: 1 })
+    assert.equal(await inInbox('?flag_seen=1'), 'plain')
+    assert.equal(await inInbox('?flag_seen=0'), 'parts')
+    assert.equal(await inInbox('?flag_seen=0&indexed_before=1'), '')
   })
 
   test('of a folder are searched by the mail server; the list of the account does not search', async () => {

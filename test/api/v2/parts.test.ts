@@ -170,6 +170,8 @@ suite('files of 2.0', () => {
       ['?date_after=05/07/2024&date_before=05/08/2024', 'two.pdf'],
       ['?source=files::imap&offset=2', 'one.pdf'],
       ['?offset=3', ''],
+      ['?indexed_after=4102444800', ''],
+      ['?indexed_after=1&file_name=t*', 'three.doc two.pdf'],
     ] as const)
       assert.equal(await names(query), expected, query)
     await rig.ok('POST', box.source, { raw_file_list: 1 })

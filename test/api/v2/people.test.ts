@@ -70,6 +70,12 @@ suite('people of 2.0', () => {
       assert.equal((searched['query'] as Json)['search'], 'b b')
       for (const query of ['sort_by=name', 'sort_by=email', 'sort_by=sent_count', 'limit=101', 'sort_order=up'])
         assert.equal((await rig.call('GET', `${box.account}/contacts?${query}`)).status, 400, query)
+      for (const name of ['active_after', 'active_before']) {
+        const answer = await rig.call('GET', `${box.account}/contacts?${name}=1`)
+        assert.equal(answer.status, 400)
+        assert.match(String(answer.json['value']), new RegExp(`^${name}: contacts are not filtered by time`))
+        assert.equal((await rig.call('GET', `${box.account}/contacts?${name}=`)).status, 200)
+      }
     })
 
     test('have their messages, files and threads', async () => {

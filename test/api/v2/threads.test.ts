@@ -66,6 +66,14 @@ suite('threads of 2.0', () => {
       ['folder=Sent', []],
       ['date_before=05/05/2024&date_after=05/05/2024', [urls[1]]],
       ['from=nobody@x.example', []],
+      ['started_after=05/02/2024', [urls[1]]],
+      ['started_before=05/02/2024', [urls[0]]],
+      ['activity_after=05/06/2024', [urls[0]]],
+      ['activity_after=05/06/2024&subject=second', [urls[0]]],
+      ['activity_before=05/05/2024', [urls[1]]],
+      ['started_after=05/06/2024', []],
+      ['indexed_after=4102444800', []],
+      ['indexed_before=4102444800', [urls[0], urls[1]]],
     ] as const)
       assert.deepEqual(await rig.list(`${box.account}/threads?${query}`), expected, query)
   })

@@ -224,7 +224,7 @@ export function pagingContract(subject: Subject): void {
         messages: await store.messages.list(account.id, {}, none),
         older: await store.messages.older(account.id, null, 0),
         gone: await store.messages.gone(account.id, epochStart * 2, 0),
-        attachments: await store.messages.attachments(account.id, {}, none),
+        picked: await store.messages.picked(account.id, {}, none, (message) => [message]),
         changes: await store.changes.since(account.id, 0, 0),
         webhooks: await store.webhooks.page(null, 0),
         pending: await store.outbox.pending(outbox[0]?.channelId ?? '', [], 0),

@@ -141,8 +141,8 @@ export function lookupsContract({ store }: Subject): void {
     })
   })
 
-  describe('attachments', () => {
-    test('of live messages, newest message first, in pages over attachments', async () => {
+  describe('what is picked of messages', () => {
+    test('is of live ones, newest message first, in pages over all of it', async () => {
       const mailbox = await createMailbox(store)
       const counts = [2, 0, 3, 1]
       const facts = counts.map((count, age) =>
@@ -157,11 +157,8 @@ export function lookupsContract({ store }: Subject): void {
       })
       await mailbox.apply('Trash', { vanished: [1], vanishedAt: epochStart })
       const names = async (limit: number, offset: number, query = {}) =>
-        (await store.messages.attachments(mailbox.account.id, query, { limit, offset })).map(
-          ({ message, attachment }) => {
-            assert(message.attachments.some((one) => one.fileName === attachment.fileName))
-            return attachment.fileName
-          },
+        store.messages.picked(mailbox.account.id, query, { limit, offset }, ({ attachments }) =>
+          attachments.map(({ fileName }) => fileName),
         )
       const whole = ['3-0', '2-0', '2-1', '2-2', '0-0', '0-1']
       assert.deepEqual(await names(99, 0), whole)
@@ -172,6 +169,24 @@ export function lookupsContract({ store }: Subject): void {
       }
       assert.deepEqual(await names(99, 99), [])
       assert.deepEqual(await names(99, 0, { sentUntil: epochStart }), ['0-0', '0-1'])
+    })
+
+    test('is none twice and lacks none, where hundreds were sent at one time', async () => {
+      const mailbox = await createMailbox(store)
+      const ages = Array.from({ length: 450 }, (_, n) => (n < 30 ? 0 : n < 380 ? 1 : n))
+      await mailbox.fill(
+        'INBOX',
+        ages.map((age) => messageFacts({ sentAt: epochStart + age })),
+      )
+      for (const order of ['asc', 'desc'] as const) {
+        const { id } = mailbox.account
+        const listed = (await store.messages.list(id, { order }, { limit: 500, offset: 0 })).map((one) => one.id)
+        const picked = (limit: number, offset: number) =>
+          store.messages.picked(id, { order }, { limit, offset }, (one) => Promise.resolve([one.id]))
+        assert.equal(listed.length, ages.length)
+        assert.deepEqual(await picked(500, 0), listed)
+        assert.deepEqual(await picked(20, 300), listed.slice(300, 320))
+      }
     })
   })
 }
