@@ -42,6 +42,7 @@ import { v2ContactRoutes } from './v2/contacts.ts'
 import { fileRoutes } from './v2/files.ts'
 import { syncRoutes, v2FolderRoutes } from './v2/folders.ts'
 import { v2MessageReadRoutes } from './v2/messages/reads.ts'
+import { v2MessageFolderRoutes } from './v2/messages/folders.ts'
 import { v2MessageWriteRoutes } from './v2/messages/writes.ts'
 import { threadRoutes } from './v2/threads.ts'
 
@@ -88,6 +89,7 @@ export const resourceRoutes: readonly Route[] = [
   ...v2DiscoveryRoutes,
   ...v2OAuthProviderRoutes,
   ...v2MessageWriteRoutes,
+  ...v2MessageFolderRoutes,
   ...v2WebhookRoutes,
 ]
 

@@ -52,6 +52,28 @@ export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
   return pairs
 }
 
+export type Entries = readonly (readonly [name: string, value: unknown])[]
+
+/**
+ * Without a prototype: parameters may have any name. The last value of a name wins; those of `name[]` are the list
+ * `name`, without empty ones.
+ */
+export function valuesOf(entries: Entries): Record<string, unknown> {
+  const values = Object.create(null) as Record<string, unknown>
+  const lists = new Map<string, unknown[]>()
+  for (const [name, value] of entries) {
+    if (!name.endsWith('[]')) values[name] = value
+    else if (value !== '') {
+      const key = name.slice(0, -2)
+      const list = lists.get(key) ?? []
+      lists.set(key, list)
+      list.push(...[value].flat())
+      values[key] = list
+    }
+  }
+  return values
+}
+
 function decodeFormText(text: string): string | null {
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
   return spaced.includes('%') ? decodePercent(spaced) : spaced

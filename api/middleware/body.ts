@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import busboy from 'busboy'
 import { AppError, isAppError, spool, type Spooled, toAppError, withCrlf, yieldToLoop } from '../../engine/index.ts'
 import { type Exchange, type FrameContext, type Middleware, takeShare } from '../call.ts'
-import { mostParameters, type Pair, parsePairs } from '../wire.ts'
+import { type Entries, mostParameters, type Pair, parsePairs, valuesOf } from '../wire.ts'
 
 /* The body of one request: at most 64 KiB of it is read before it is known who calls; the rest waits in the network. */
 
@@ -143,7 +143,7 @@ export const bodyBeginning: Middleware = (ctx, next) => {
   const { exchange } = ctx.state
   try {
     exchange.query = parsePairs(exchange.target.query, 'query')
-    exchange.values = record(exchange.query)
+    exchange.values = valuesOf(exchange.query)
   } catch (error) {
     exchange.refusal ??= toAppError(error)
   }
@@ -217,15 +217,6 @@ async function readRest(ctx: FrameContext): Promise<Buffer> {
   return body.bytes()
 }
 
-type Entries = readonly (readonly [name: string, value: unknown])[]
-
-/** Without a prototype: parameters may have any name. The last value of a name wins. */
-function record(pairs: Entries): Record<string, unknown> {
-  const values = Object.create(null) as Record<string, unknown>
-  for (const [name, value] of pairs) values[name] = value
-  return values
-}
-
 /** Nothing while there is more to come. */
 async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<void> {
   const { body } = exchange
@@ -233,7 +224,7 @@ async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<v
   // Parsing takes long, and many bodies may come at the same moment.
   await yieldToLoop()
   const entries = await parseBody(req, body.bytes(), exchange)
-  exchange.values = record([...exchange.query, ...entries])
+  exchange.values = valuesOf([...exchange.query, ...entries])
 }
 
 const multipartType = 'multipart/form-data'
@@ -390,7 +381,7 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
     throw problems.find((error) => isAppError(error)) ?? malformed('not valid multipart/form-data', problems.at(-1))
   }
   release(heldBytes + heldTimes * fieldBytes)
-  exchange.values = record([...exchange.query, ...pairs])
+  exchange.values = valuesOf([...exchange.query, ...pairs])
   exchange.upload = message
   exchange.body = null
   const drop = (): void => void message?.[Symbol.asyncDispose]()

@@ -8,8 +8,10 @@
 import {
   type AccountRecord,
   AppError,
+  conversationOf,
   type FolderRecord,
   type HiddenPlaces,
+  hostedThread,
   isAppError,
   isMarked,
   type MessageRecord,
@@ -18,7 +20,7 @@ import {
   type UserRecord,
 } from '../../engine/index.ts'
 import { urlsOf } from '../addresses.ts'
-import { bareName, findFolder, findMessage, findUser, type Located, type Mailbox } from '../lite/find.ts'
+import { bareName, findFolder, findMessage, findRead, findUser, type Located, type Mailbox } from '../lite/find.ts'
 import { specialUseOf, xlistName } from '../lite/folders.ts'
 import type { Call } from '../route.ts'
 
@@ -82,11 +84,58 @@ export async function locateAnywhere(call: Call, path: MessagePath): Promise<Loc
   const { account, message } = await findInSources(call, user, 'message', path.message_id, (account) =>
     findMessage(call, account, path.message_id),
   )
-  const [first, ...more] = message.placements
-  if (first === undefined) throw notFound('message', path.message_id)
+  const [located] = locatedAs(call, user, account, message, path.message_id)
+  if (located === undefined) throw notFound('message', path.message_id)
   call.concerns(user, account)
+  return located
+}
+
+export const threadPath = '/2.0/accounts/{id}/threads/{thread_id}'
+
+export interface ThreadPath {
+  readonly id: string
+  readonly thread_id: string
+}
+
+/** A thread of whichever source, by any of its messages; `messages`: those that are shown, or all when none is. */
+export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
+  const { store } = call.engine
+  const user = await findUser(call, id)
+  const { account, message } = await findInSources(call, user, 'thread', thread_id, (one) =>
+    anyOf(call, one, thread_id),
+  )
+  call.concerns(user, account)
+  const { messages } = await conversationOf(store, message)
+  const hidden = hiddenPlaces(account, await store.folders.list(account.id))
+  const shown = messages.filter((one) => isShownMessage(one, hidden))
+  return {
+    account,
+    message,
+    messages: (shown.length > 0 ? shown : messages).flatMap((one) => locatedAs(call, user, account, one)),
+  }
+}
+
+/** Any message of the thread. */
+async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+  const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
+  return findRead(call, account.id, ['thread', id], async () => {
+    const [found] = await call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
+    return found ?? null
+  })
+}
+
+/** Nothing when it lies nowhere. */
+function locatedAs(
+  call: Call,
+  user: UserRecord,
+  account: AccountRecord,
+  message: MessageRecord,
+  name = message.id,
+): Located[] {
+  const [first, ...more] = message.placements
+  if (first === undefined) return []
   const url = urlsOf(call).message(account, message.id)
-  return { user, account, name: path.message_id, url, message, folder: null, placements: [first, ...more] }
+  return [{ user, account, name, url, message, folder: null, placements: [first, ...more] }]
 }
 
 export async function findInSources(

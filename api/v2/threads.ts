@@ -7,13 +7,12 @@ import {
   describeMail,
   folderNamer,
   type HiddenPlaces,
-  hostedThread,
   type MessageQuery,
   type MessageRecord,
 } from '../../engine/index.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
-import { findAccount, findRead, findUser } from '../lite/find.ts'
+import { findAccount } from '../lite/find.ts'
 import { wantsContents } from '../lite/messages/contents.ts'
 import { listingOf, reachOf, textOf } from '../lite/messages/list.ts'
 import { pathsOf, peopleOf } from '../lite/messages/present.ts'
@@ -22,12 +21,13 @@ import { type Call, defineRoute, deprecated, JsonText } from '../route.ts'
 import { endOfSecond, limitOf, offsetOf, optional, sortOrder } from '../values.ts'
 import { isIndexedWithin, isWithin, timesOf } from './filters.ts'
 import {
-  findInSources,
   hiddenPlaces,
   isShownMessage,
   locateAnywhere,
+  locateThread,
   messagePaths,
   type MessagePattern,
+  threadPath,
 } from './find.ts'
 import { messageQuery, messageView, threadFilters, v2Form } from './messages/reads.ts'
 
@@ -134,28 +134,15 @@ const list = defineRoute(`GET ${base}`, {
   handler: ({ path, query }, call) => listThreads(call, path.id, query),
 })
 
-const get = defineRoute(`GET ${base}/{thread_id}`, {
+const get = defineRoute(`GET ${threadPath}`, {
   summary: 'Get a thread with its messages',
   query: threadQuery,
   response: threadView,
   async handler({ path, query }, call) {
-    const user = await findUser(call, path.id)
-    const { account, message } = await findInSources(call, user, 'thread', path.thread_id, (one) =>
-      anyOf(call, one, path.thread_id),
-    )
-    call.concerns(user, account)
+    const { account, message } = await locateThread(call, path)
     return showThread(call, account, message, query)
   },
 })
-
-/** Any message of the thread. */
-async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
-  const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
-  return findRead(call, account.id, ['thread', id], async () => {
-    const [found] = await call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
-    return found ?? null
-  })
-}
 
 const ofMessage = (path: MessagePattern) =>
   defineRoute(`GET ${path}/thread`, {

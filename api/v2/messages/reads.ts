@@ -42,7 +42,6 @@ import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts
 import { filledText, flag, given, limit, offset, optional, orEmptyList, text, timestampOrDate } from '../../values.ts'
 import { fileParametersOf, indexedParameters, seenParameter, sieveOf } from '../filters.ts'
 import { findShownFolder, hiddenPlaces, locateAnywhere, messagePaths, type MessagePattern } from '../find.ts'
-import { folderFields, nameFolder } from '../../lite/folders.ts'
 import { listMessages, showMessage } from '../../lite/messages/list.ts'
 import { rawMessage, readBodies, readHeaders } from '../../lite/messages/parts.ts'
 
@@ -304,24 +303,6 @@ const flagsRoute = (path: MessagePattern) =>
     },
   })
 
-const { name, symbolic_name, xlist_name } = folderFields
-const placeView = examples.answer({ name, symbolic_name, xlist_name })
-
-const foldersRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/folders`, {
-    summary: 'List the folders that a message lies in',
-    description: 'In the order of its `folders`, also those that lists hide.',
-    response: z.array(placeView),
-    async handler({ path }, call) {
-      const { account, placements } = await locateAnywhere(call, path)
-      const folders = new Map((await call.engine.store.folders.list(account.id)).map((one) => [one.id, one]))
-      return [...new Set(placements.map(({ folderId }) => folderId))].flatMap((id) => {
-        const folder = folders.get(id)
-        return folder === undefined ? [] : [nameFolder(folder)]
-      })
-    },
-  })
-
 const filesRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/files`, {
     summary: 'List the files of a message',
@@ -345,7 +326,6 @@ export const v2MessageReadRoutes = deprecated('messages', [
     [headersRoute(path), `GET ${one}/headers`] as const,
     [sourceRoute(path), `GET ${one}/raw`] as const,
     [flagsRoute(path), `GET ${one}/flags`] as const,
-    [foldersRoute(path), `GET ${one}`] as const,
     [filesRoute(path), `GET ${one}/attachments`] as const,
   ]),
 ])

@@ -10,7 +10,6 @@ import {
   type FolderRecord,
   isAppError,
   isMarked,
-  isView,
   notFound,
   type Placement,
   readAppended,
@@ -27,7 +26,7 @@ import { namedFlags } from '../../lite/messages/present.ts'
 import * as lite from '../../lite/messages/schema.ts'
 import { type Change, changeOf, destination, wantedFlags, writeFlags } from '../../lite/messages/writes.ts'
 import { type Call, defineRoute, deprecated, type Route } from '../../route.ts'
-import { documented, filledText, flag, optional, success, text } from '../../values.ts'
+import { filledText, flag, optional, success, text } from '../../values.ts'
 import {
   byUse,
   copiesIn,
@@ -69,7 +68,7 @@ function folderOf(folders: readonly FolderRecord[], name: string): FolderRecord 
   return name.startsWith('\\') ? byUse(folders, name) : folderNamed(folders, name)
 }
 
-function destinationOf(call: Call, mailbox: Mailbox, name: string, parameter: string): Promise<FolderRecord> {
+export function destinationOf(call: Call, mailbox: Mailbox, name: string, parameter: string): Promise<FolderRecord> {
   return destination(call, mailbox, name, parameter, (folders) => folderOf(folders, name))
 }
 
@@ -164,7 +163,7 @@ async function place(call: Call, { located, to, kind, change }: Transfer): Promi
   await accounts.setFlags(now, at, change)
 }
 
-function keptPlace(placements: Located['placements']): Placement {
+export function keptPlace(placements: Located['placements']): Placement {
   return placements.find((place) => !isMarked(place)) ?? placements[0]
 }
 
@@ -172,7 +171,11 @@ function keptPlace(placements: Located['placements']): Placement {
  * What is \Deleted may be gone at any moment: where the message shall lie, the mark is taken off. One that is \Deleted
  * everywhere stays so.
  */
-async function keepIn(call: Call, { message, placements }: Located, folderIds: readonly string[]): Promise<void> {
+export async function keepIn(
+  call: Call,
+  { message, placements }: Located,
+  folderIds: readonly string[],
+): Promise<void> {
   const kept = new Set(placements.filter((place) => !isMarked(place)).map(({ folderId }) => folderId))
   if (kept.size === 0) return
   const unmark = { add: [], remove: ['\\Deleted'] }
@@ -212,114 +215,6 @@ const remove = (path: MessagePattern) =>
       return { success: true }
     },
   })
-
-const changeFolders = (path: MessagePattern) =>
-  defineRoute(`POST ${path}/folders`, {
-    summary: 'Put a message into a folder, take it out of one, or both',
-    body: z
-      .object({
-        add: optional(filledText, 'folder to put it into: full path or use', 'Projects'),
-        remove: optional(filledText, 'folder to take it out of; it has to lie in another one then'),
-      })
-      .meta({ examples: [{ add: 'Archive', remove: 'INBOX' }] }),
-    response: success,
-    async handler({ path, body }, call) {
-      const located = await locateAnywhere(call, path)
-      if (body.add === undefined && body.remove === undefined)
-        throw badParameter('add', 'at least one of add and remove is required')
-      const add = body.add === undefined ? [] : [await destinationOf(call, located, body.add, 'add')]
-      const gone = body.remove === undefined ? null : await destinationOf(call, located, body.remove, 'remove')
-      const stay = located.placements.filter(({ folderId }) => folderId !== gone?.id).map(({ folderId }) => folderId)
-      if (stay.length + add.length === 0)
-        throw badParameter('remove', 'the message lies in no other folder; DELETE removes it')
-      const named = add.map(({ id }) => id)
-      await lieIn(call, located, [...stay, ...named], named)
-      return { success: true }
-    },
-  })
-
-const folderEntry = z.union([
-  z.string(),
-  z.looseObject({ name: z.string().optional(), symbolic_name: z.string().optional() }),
-])
-type FolderEntry = z.output<typeof folderEntry>
-
-const nameOf = (entry: FolderEntry): string =>
-  typeof entry === 'string' ? entry : entry.name || entry.symbolic_name || ''
-
-const folderList = documented(
-  z.preprocess(listed, z.array(folderEntry).min(1, 'must name at least one folder').max(100)),
-  {
-    type: 'array',
-    items: { anyOf: [{ type: 'string' }, { type: 'object' }] },
-    description: 'names of folders, or objects with `name` or `symbolic_name`; text is read as JSON',
-  },
-)
-
-const setFolders = (path: MessagePattern) =>
-  defineRoute(`PUT ${path}/folders`, {
-    summary: 'Say in which folders a message lies',
-    description:
-      'A JSON array may also be the whole body. What is not named is left, but for folders that only show what lies in others (`\\All`).',
-    listBody: 'folders',
-    body: z
-      .object({
-        folders: folderList,
-      })
-      .meta({ examples: [{ folders: [{ name: 'Archive' }] }] }),
-    response: success,
-    async handler({ path, body }, call) {
-      const located = await locateAnywhere(call, path)
-      const named: FolderRecord[] = []
-      for (const entry of body.folders) named.push(await destinationOf(call, located, nameOf(entry), 'folders'))
-      const folders = await call.engine.store.folders.list(located.account.id)
-      const views = new Set(folders.filter(isView).map(({ id }) => id))
-      const here = located.placements.map(({ folderId }) => folderId)
-      // Where the mail server has an id for each message, it keeps one that lies in a view alone.
-      const isKept = located.message.hostedMessageId !== null
-      if (!isKept && named.every(isView) && here.some((folderId) => !views.has(folderId)))
-        throw badParameter('folders', 'must name one that does not only show what lies in others')
-      const ids = named.map(({ id }) => id)
-      await lieIn(call, located, [...ids, ...here.filter((folderId) => views.has(folderId))], ids)
-      return { success: true }
-    },
-  })
-
-/** Forms carry it as text; what is no JSON is one name. */
-function listed(value: unknown): unknown {
-  if (typeof value !== 'string') return value
-  try {
-    const parsed: unknown = JSON.parse(value)
-    return Array.isArray(parsed) ? parsed : [value]
-  } catch {
-    return [value]
-  }
-}
-
-/** First into those where it is not, then out of the others: it lies somewhere at each moment. `named` by the call. */
-async function lieIn(
-  call: Call,
-  located: Located,
-  folderIds: readonly string[],
-  named: readonly string[],
-): Promise<void> {
-  const { accounts, store } = call.engine
-  const { user, account, placements } = located
-  const here = new Set(placements.map(({ folderId }) => folderId))
-  const leave = [...here].filter((folderId) => !folderIds.includes(folderId))
-  const enter = (await store.folders.list(account.id)).filter((one) => folderIds.includes(one.id) && !here.has(one.id))
-  const isDone = leave.length + enter.length === 0 && !placements.some(isMarked)
-  if (isDone) return
-  call.touchesImap(user)
-  const work = async (): Promise<void> => {
-    let { message } = located
-    await keepIn(call, located, named)
-    for (const to of enter) await accounts.copy(message, keptPlace(placements), to)
-    message = (await store.messages.get(account.id, message.id)) ?? message
-    if (leave.length > 0) await accounts.remove(message, leave)
-  }
-  await asNamed(located.name, work())
-}
 
 const appendBody = z
   .object({
@@ -380,7 +275,5 @@ export const v2MessageWriteRoutes: readonly Route[] = deprecated('messages', [
     [transfer(path), `PUT ${base}`] as const,
     [remove(path), `PUT ${base}`] as const,
     [setFlags(path), `POST ${base}/flags`] as const,
-    [changeFolders(path), `PUT ${base}`] as const,
-    [setFolders(path), `PUT ${base}`] as const,
   ]),
 ])

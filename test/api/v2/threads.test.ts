@@ -1,6 +1,7 @@
 /** Threads of 2.0: found from any of their messages, whatever of References and In-Reply-To is there. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { basic } from '../core/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
 
@@ -99,10 +100,65 @@ suite('threads of 2.0', () => {
   })
 
   test('that are not there are 404', async () => {
-    for (const id of ['0'.repeat(16), 'gm-123', 'none']) {
-      const answer = await rig.call('GET', `${box.account}/threads/${id}`)
-      assert.deepEqual([answer.status, answer.json['value']], [404, `thread ${id} is invalid`])
-    }
+    for (const id of ['0'.repeat(16), 'gm-123', 'none'])
+      for (const [method, at, body] of [
+        ['GET', '', undefined],
+        ['DELETE', '', undefined],
+        ['GET', '/folders', undefined],
+        ['POST', '/folders', { add: 'Sent' }],
+        ['PUT', '/folders', { folders: ['Sent'] }],
+      ] as const) {
+        const answer = await rig.call(method, `${box.account}/threads/${id}${at}`, body)
+        assert.deepEqual([answer.status, answer.json['value']], [404, `thread ${id} is invalid`], method + at)
+      }
+  })
+
+  test('lie in folders, are put into others, and are removed, like each of their messages', async () => {
+    const mine = await v2Mailbox(rig, 'mover')
+    const headers = ['In-Reply-To: <asked@sender.example>', 'References: <asked@sender.example>']
+    await mine.deliver({ subject: 'asked', id: 'asked', date: day(1) })
+    await mine.deliver({ subject: 'answered', id: 'answered', date: day(2), headers }, 'Sent')
+    await mine.deliver({ subject: 'left', id: 'left', date: day(3), headers }, 'Trash')
+    await mine.deliver({ subject: 'apart', id: 'apart', date: day(4) })
+    const [, url = ''] = (await rig.list(`${mine.account}/threads`)) as unknown as string[]
+    const thread = url.slice(rig.url.length)
+    const places = async () => (await rig.list(`${thread}/folders`)).map(({ name }) => name)
+    const lies = (subject: string): string[] =>
+      ['INBOX', 'Sent', 'Archive', 'Trash'].filter((name) =>
+        rig.imap.folder(mine.email, name).messages.some(({ raw }) => raw.includes(`Subject: ${subject}`)),
+      )
+    assert.deepEqual(await places(), ['INBOX', 'Sent'])
+    assert.deepEqual(await rig.ok('POST', `${thread}/folders`, { add: 'Archive', remove: 'INBOX' }), { success: true })
+    assert.deepEqual([lies('asked'), lies('answered'), lies('left')], [['Archive'], ['Sent', 'Archive'], ['Trash']])
+    const last = await rig.call('POST', `${thread}/folders`, { remove: 'Archive' })
+    assert.deepEqual([last.status, lies('answered')], [400, ['Sent', 'Archive']])
+    assert.match(String(last.json['value']), /^remove: .*no other folder/)
+    await rig.ok('PUT', `${thread}/folders`, { folders: [{ name: 'INBOX' }] })
+    assert.deepEqual([lies('asked'), lies('answered'), await places()], [['INBOX'], ['INBOX'], ['INBOX']])
+    const form = { headers: { authorization: basic, 'content-type': 'application/x-www-form-urlencoded' } }
+    const send = (method: string, body: string, query = '') =>
+      rig.call(method, `${thread}/folders${query}`, undefined, { ...form, body })
+    const added = await send('POST', 'add[]=Archive&add%5B%5D=%5CSent&remove[]=INBOX&remove[]=')
+    assert.equal(added.text, '{"success":true}')
+    assert.deepEqual(
+      [lies('asked'), lies('answered')],
+      [
+        ['Sent', 'Archive'],
+        ['Sent', 'Archive'],
+      ],
+    )
+    assert.match((await send('POST', '', '?add[]=')).text, /add: at least one/)
+    assert.equal((await send('PUT', 'folders[]=INBOX&folders[]=Sent')).status, 200)
+    assert.deepEqual(
+      [lies('asked'), lies('answered')],
+      [
+        ['INBOX', 'Sent'],
+        ['INBOX', 'Sent'],
+      ],
+    )
+    assert.deepEqual(await rig.ok('DELETE', thread), { success: true })
+    assert.deepEqual([lies('asked'), lies('answered'), lies('left'), lies('apart')], [[], [], ['Trash'], ['INBOX']])
+    assert.equal((await rig.list(`${mine.account}/threads`)).length, 1)
   })
 
   test('hide what lies only in the trash, as lists do, unless the source shows all folders', async () => {

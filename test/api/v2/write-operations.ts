@@ -19,6 +19,17 @@ export async function driveV2Writes(message: string, drive: Drive): Promise<void
     const made = await drive('POST', `${account}/messages`, { body: { dst_folder: 'Driven', message: raw } })
     await drive('DELETE', way, { path: { message_id: String(made['message_id']) } })
   }
+  const raw = 'From: driver@sender.example\r\nSubject: driven thread\r\n\r\nHello\r\n'
+  await drive('POST', `${account}/messages`, { body: { dst_folder: 'Driven', message: raw } })
+  const [url = ''] = (await drive('GET', `${account}/threads`, {
+    query: { subject: 'driven thread' },
+  })) as unknown as string[]
+  const path = { thread_id: url.split('/').at(-1) ?? '' }
+  const thread = `${account}/threads/{thread_id}`
+  await drive('POST', `${thread}/folders`, { path, body: { add: ['Driven/Again'] } })
+  await drive('PUT', `${thread}/folders`, { path, body: { folders: [{ name: 'Driven' }] } })
+  await drive('GET', `${thread}/folders`, { path })
+  await drive('DELETE', thread, { path })
   await drive('POST', `${folder}/expunge`, { path: one })
   await drive('DELETE', folder, { path: other })
   await drive('DELETE', folder, { path: one })

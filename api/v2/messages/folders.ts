@@ -1,0 +1,218 @@
+/** In which folders of its source a message lies, or each message of a thread: seen and changed. DELETE of a thread. */
+import { z } from 'zod'
+import { badParameter, type FolderRecord, isMarked, isView, notFound } from '../../../engine/index.ts'
+import * as examples from '../../examples.ts'
+import { asNamed, type Located } from '../../lite/find.ts'
+import { folderFields, nameFolder } from '../../lite/folders.ts'
+import { type Call, defineRoute, deprecated } from '../../route.ts'
+import { documented, filledText, optional, success } from '../../values.ts'
+import { locateAnywhere, locateThread, type MessagePath, messagePaths, type ThreadPath, threadPath } from '../find.ts'
+import { destinationOf, keepIn, keptPlace } from './writes.ts'
+
+const owners = [...messagePaths, threadPath] as const
+type OwnerPattern = (typeof owners)[number]
+
+const isThread = (pattern: OwnerPattern): pattern is typeof threadPath => pattern === threadPath
+
+/** The message of the path, or all that are shown of its thread. */
+async function locateAll(call: Call, path: MessagePath | ThreadPath): Promise<Owned> {
+  if ('message_id' in path) return [await locateAnywhere(call, path)]
+  const [first, ...more] = (await locateThread(call, path)).messages
+  if (first === undefined) throw notFound('thread', path.thread_id)
+  return [first, ...more]
+}
+
+/** All of one source. */
+type Owned = readonly [Located, ...Located[]]
+
+const { name, symbolic_name, xlist_name } = folderFields
+const placeView = examples.answer({ name, symbolic_name, xlist_name })
+
+const list = (pattern: OwnerPattern) =>
+  defineRoute(`GET ${pattern}/folders`, {
+    summary: isThread(pattern)
+      ? 'List the folders that messages of a thread lie in'
+      : 'List the folders that a message lies in',
+    description: 'In the order of its `folders`, also those that lists hide.',
+    response: z.array(placeView),
+    async handler({ path }, call) {
+      const all = await locateAll(call, path)
+      const folders = new Map((await foldersOf(call, all)).map((one) => [one.id, one]))
+      const ids = all.flatMap(({ placements }) => placements.map(({ folderId }) => folderId))
+      return [...new Set(ids)].flatMap((id) => {
+        const folder = folders.get(id)
+        return folder === undefined ? [] : [nameFolder(folder)]
+      })
+    },
+  })
+
+function foldersOf(call: Call, [{ account }]: Owned): Promise<readonly FolderRecord[]> {
+  return call.engine.store.folders.list(account.id)
+}
+
+const someFolders = (description: string, ...shown: readonly string[]) =>
+  optional(
+    documented(
+      z.union([filledText.transform((one) => [one]), z.array(filledText).max(100)], {
+        error: 'expected a folder, or a list of folders',
+      }),
+      { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'string' } }] },
+    ),
+    description,
+    ...shown,
+  )
+
+const change = (pattern: OwnerPattern) =>
+  defineRoute(`POST ${pattern}/folders`, {
+    summary: isThread(pattern)
+      ? 'Put the messages of a thread into folders, take them out of some, or both'
+      : 'Put a message into folders, take it out of some, or both',
+    description: 'Lists are arrays in JSON, and `add[]` or `remove[]` as often as needed in forms and queries.',
+    body: z
+      .object({
+        add: someFolders('folder to put it into: full path or use; or a list of them', 'Projects'),
+        remove: someFolders('folder to take it out of; it has to lie in another one then; or a list of them'),
+      })
+      .meta({ examples: [{ add: 'Archive', remove: 'INBOX' }] }),
+    response: success,
+    async handler({ path, body }, call) {
+      const all = await locateAll(call, path)
+      if (body.add === undefined && body.remove === undefined)
+        throw badParameter('add', 'at least one of add and remove is required')
+      const add = await named(call, all, body.add ?? [], 'add')
+      const leave = await named(call, all, body.remove ?? [], 'remove')
+      const stays = all.map(({ placements }) =>
+        placements.map(({ folderId }) => folderId).filter((folderId) => !leave.some(({ id }) => id === folderId)),
+      )
+      if (add.length === 0 && stays.some((ids) => ids.length === 0))
+        throw badParameter('remove', 'the message lies in no other folder; DELETE removes it')
+      const ids = add.map(({ id }) => id)
+      for (const [index, located] of all.entries()) await lieIn(call, located, [...(stays[index] ?? []), ...ids], ids)
+      return { success: true }
+    },
+  })
+
+/** Throws `not_found` for a folder that the source does not have; `parameter` names it. */
+async function named(
+  call: Call,
+  [first]: Owned,
+  names: readonly string[],
+  parameter: string,
+): Promise<readonly FolderRecord[]> {
+  const found: FolderRecord[] = []
+  for (const one of names) found.push(await destinationOf(call, first, one, parameter))
+  return found
+}
+
+const folderEntry = z.union([
+  z.string(),
+  z.looseObject({ name: z.string().optional(), symbolic_name: z.string().optional() }),
+])
+type FolderEntry = z.output<typeof folderEntry>
+
+const nameOf = (entry: FolderEntry): string =>
+  typeof entry === 'string' ? entry : entry.name || entry.symbolic_name || ''
+
+const folderList = documented(
+  z.preprocess(listed, z.array(folderEntry).min(1, 'must name at least one folder').max(100)),
+  {
+    type: 'array',
+    items: { anyOf: [{ type: 'string' }, { type: 'object' }] },
+    description: 'names of folders, or objects with `name` or `symbolic_name`; text is read as JSON',
+  },
+)
+
+const set = (pattern: OwnerPattern) =>
+  defineRoute(`PUT ${pattern}/folders`, {
+    summary: isThread(pattern)
+      ? 'Say in which folders the messages of a thread lie'
+      : 'Say in which folders a message lies',
+    description:
+      'A JSON array may also be the whole body. What is not named is left, but for folders that only show what lies in others (`\\All`).',
+    listBody: 'folders',
+    body: z
+      .object({
+        folders: folderList,
+      })
+      .meta({ examples: [{ folders: [{ name: 'Archive' }] }] }),
+    response: success,
+    async handler({ path, body }, call) {
+      const all = await locateAll(call, path)
+      const wanted = await named(call, all, body.folders.map(nameOf), 'folders')
+      const views = new Set((await foldersOf(call, all)).filter(isView).map(({ id }) => id))
+      const isInView = ({ folderId }: { readonly folderId: string }): boolean => views.has(folderId)
+      // Where the mail server has an id for each message, it keeps one that lies in a view alone.
+      const isLost = ({ message, placements }: Located): boolean =>
+        message.hostedMessageId === null && !placements.every(isInView)
+      if (wanted.every(isView) && all.some(isLost))
+        throw badParameter('folders', 'must name one that does not only show what lies in others')
+      const ids = wanted.map(({ id }) => id)
+      for (const located of all) {
+        const stay = located.placements.filter(isInView).map(({ folderId }) => folderId)
+        await lieIn(call, located, [...ids, ...stay], ids)
+      }
+      return { success: true }
+    },
+  })
+
+/** Forms carry it as text; what is no JSON is one name. */
+function listed(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  try {
+    const parsed: unknown = JSON.parse(value)
+    return Array.isArray(parsed) ? parsed : [value]
+  } catch {
+    return [value]
+  }
+}
+
+/** First into those where it is not, then out of the others. `entered`: those that the call names. */
+async function lieIn(
+  call: Call,
+  located: Located,
+  folderIds: readonly string[],
+  entered: readonly string[],
+): Promise<void> {
+  call.signal.throwIfAborted()
+  const { accounts, store } = call.engine
+  const { user, account, placements } = located
+  const here = new Set(placements.map(({ folderId }) => folderId))
+  const leave = [...here].filter((folderId) => !folderIds.includes(folderId))
+  const enter = (await store.folders.list(account.id)).filter((one) => folderIds.includes(one.id) && !here.has(one.id))
+  const isDone = leave.length + enter.length === 0 && !placements.some(isMarked)
+  if (isDone) return
+  call.touchesImap(user)
+  const work = async (): Promise<void> => {
+    let { message } = located
+    await keepIn(call, located, entered)
+    for (const to of enter) await accounts.copy(message, keptPlace(placements), to)
+    message = (await store.messages.get(account.id, message.id)) ?? message
+    if (leave.length > 0) await accounts.remove(message, leave)
+  }
+  await asNamed(located.name, work())
+}
+
+const remove = defineRoute(`DELETE ${threadPath}`, {
+  summary: 'Remove the messages of a thread from all folders of their source',
+  description: 'For good, on the mail server, but for those that lists hide.',
+  response: success,
+  async handler({ path }, call) {
+    for (const { user, name: id, message } of await locateAll(call, path)) {
+      call.signal.throwIfAborted()
+      call.touchesImap(user)
+      await asNamed(id, call.engine.accounts.remove(message, null))
+    }
+    return { success: true }
+  },
+})
+
+const one = '/lite/users/{id}/email_accounts/{label}/messages/{message_id}'
+
+export const v2MessageFolderRoutes = deprecated('messages', [
+  ...owners.flatMap((pattern) => [
+    [list(pattern), `GET ${one}`] as const,
+    [change(pattern), `PUT ${one}`] as const,
+    [set(pattern), `PUT ${one}`] as const,
+  ]),
+  [remove, ''],
+])
