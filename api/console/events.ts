@@ -1,7 +1,6 @@
 /**
  * The parts of an open page that have changed, as server-sent events. The page is made anew for it at most once a
- * second, and so seldom that all streams together take no more than a hundredth of the time; sending takes as much
- * again.
+ * second, and so seldom that all streams together take about a hundredth of the time; sending takes as much again.
  */
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -16,6 +15,8 @@ import { checkOn, type Page, redirect, sessionOf, visitOf } from './frame.ts'
 const path = '/console/events'
 const shortestPauseMs = 1000
 const share = 100
+/** A page that takes longer has waited for others: a single open page is made anew every 5 s all the same. */
+const mostCostMs = 50
 /** Often enough for proxies that close silent connections. */
 const heartbeatMs = 15_000
 /** Of a session: one more ends the oldest. */
@@ -96,7 +97,8 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
       if (changed.length > 0) yield `data: ${JSON.stringify(Object.fromEntries(changed))}\n\n`
       else if (ended - quietSince > heartbeatMs) yield ': still here\n\n'
       if (changed.length > 0 || ended - quietSince > heartbeatMs) quietSince = ended
-      const pauseMs = Math.max(shortestPauseMs, share * streams.open * (ended - began))
+      const costMs = Math.min(mostCostMs, ended - began)
+      const pauseMs = Math.max(shortestPauseMs, share * streams.open * costMs)
       await pause(pauseMs, undefined, { signal }).catch(() => undefined)
     }
     if (over.signal.aborted) yield 'event: over\ndata: {}\n\n'
