@@ -60,9 +60,9 @@ export async function openSealedStore(
   lost: () => void,
 ): Promise<SealedStore> {
   if (config.MONGODB_URI === null || config.MAILROOM_SECRET === null) keepDirPrivate(config.MAILROOM_DATA_DIR, log)
-  removeSpools(config.MAILROOM_DATA_DIR)
   const key = readKey(config, log)
   const store = await openStore(config, log, signal, lost)
+  removeSpools(config.MAILROOM_DATA_DIR)
   try {
     const sealer = sealerFor(await store.developers.first(), key, config)
     if (!config.MAILROOM_SECRET_LOST) refuseLost(await lostValues({ store, sealer }))

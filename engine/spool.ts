@@ -5,7 +5,7 @@
  * next start removes.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
@@ -97,8 +97,16 @@ const spoolName = /^spool-[0-9a-f]{24}$/
 
 /** Removes the names of files that a killed process left. Another process reads on what it has open. */
 export function removeSpools(directory: string): void {
-  const names = existsSync(directory) ? readdirSync(directory) : []
-  for (const name of names) if (spoolName.test(name)) rmSync(join(directory, name), { force: true })
+  for (const name of namesIn(directory)) if (spoolName.test(name)) rmSync(join(directory, name), { force: true })
+}
+
+/** None where it is no directory, or cannot be read: who needs it says so. */
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
 }
 
 /** Takes in the whole source. Rejects with the source's own error, too. */
