@@ -1,9 +1,11 @@
 /** /2.0/accounts/{id}/files: attachments of one source, each a resource of its own. */
 import { z } from 'zod'
 import {
+  type AccountRecord,
   type AttachmentRecord,
   describeMail,
   isAppError,
+  mainFileName,
   type MessageRecord,
   nameMessage,
   notFound,
@@ -15,7 +17,7 @@ import { messageFields } from '../lite/messages/schema.ts'
 import { findAccount, kinds, type Located } from '../lite/find.ts'
 import { listingOf, reachOf } from '../lite/messages/list.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../route.ts'
-import { flag, optional } from '../values.ts'
+import { flag, limitOf, offset, optional } from '../values.ts'
 import { fileFilter, fileParametersOf, isIndexedWithin } from './filters.ts'
 import { locateAnywhere } from './find.ts'
 import {
@@ -47,12 +49,23 @@ type FileQuery = z.output<typeof fileListQuery>
 
 export async function listFiles(call: Call, id: string, wanted: FileQuery): Promise<z.input<typeof fileView>[]> {
   const { account } = await findAccount(call, id, wanted.source ?? '0')
-  const { folders, query, mustBeWhole } = await listingOf(call, account, undefined, wanted, v2Form)
   const isWanted = fileFilter(account, wanted)
+  return filesIn(call, account, wanted, (file, message) => isWanted(file) && isIndexedWithin(message, wanted))
+}
+
+type FilePick = (file: AttachmentRecord, message: MessageRecord) => boolean
+
+async function filesIn(
+  call: Call,
+  account: AccountRecord,
+  wanted: z.output<typeof pageQuery> & Partial<FileQuery>,
+  isWanted: FilePick,
+): Promise<z.input<typeof fileView>[]> {
+  const { folders, query, mustBeWhole } = await listingOf(call, account, undefined, wanted, v2Form)
   const attached = { ...query, hasAttachments: true }
   const found = await call.engine.store.messages.picked(account.id, attached, wanted, (message) => {
     call.signal.throwIfAborted()
-    const files = isIndexedWithin(message, wanted) ? message.attachments.filter(isWanted) : []
+    const files = message.attachments.filter((file) => isWanted(file, message))
     return files.map((attachment) => ({ message, attachment }))
   })
   await mustBeWhole(reachOf(wanted, found.length, found.at(-1)?.message))
@@ -109,6 +122,40 @@ const get = defineRoute(`GET ${base}/{file_id}`, {
   },
 })
 
+const pageQuery = z.object({ limit: limitOf(100), offset })
+
+/** Other files of the source, the newest first, for which `keyOf` gives the same. */
+const alike = (part: 'related' | 'revisions', summary: string, description: string, keyOf: (main: string) => string) =>
+  defineRoute(`GET ${base}/{file_id}/${part}`, {
+    summary,
+    description,
+    query: pageQuery,
+    response: z.array(fileView),
+    async handler({ path, query }, call) {
+      const { account, message, file } = await findFile(call, path)
+      const key = ({ fileName }: AttachmentRecord): string => keyOf(mainFileName(fileName).toLowerCase())
+      const isShown = fileFilter(account, {})
+      return filesIn(call, account, query, (other, { id }) => {
+        const isItself = id === message.id && other.index === file.index
+        return !isItself && isShown(other) && key(other) === key(file)
+      })
+    },
+  })
+
+const revisions = alike(
+  'revisions',
+  'List the other revisions of a file',
+  'Files of the same source whose names differ in numbers and dates alone: `main_file_name` is the same.',
+  (main) => main,
+)
+
+const related = alike(
+  'related',
+  'List the files that are related to a file',
+  'Its revisions, and those in other formats: `main_file_name` is the same, whatever it ends with.',
+  (main) => main.replace(/(?<=.)\.[^.]*$/, ''),
+)
+
 const contentQuery = z.object({
   as_link: optional(
     flag,
@@ -135,5 +182,7 @@ const lite = '/lite/users/{id}/email_accounts/{label}'
 export const fileRoutes = deprecated('files', [
   [list, `GET ${lite}/messages`],
   [get, `GET ${lite}/messages/{message_id}`],
+  [related, ''],
+  [revisions, ''],
   [content, `GET ${lite}/messages/{message_id}/attachments/{attachment_id}`],
 ])

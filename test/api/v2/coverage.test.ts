@@ -105,6 +105,8 @@ const tables: Readonly<Record<string, readonly Row[]>> = {
     ]),
     ['GET', `${account}/files`, `file_name file_size_min file_size_max ${people} source sort_order limit offset`],
     ['GET', `${account}/files/{file_id}`, ''],
+    ['GET', `${account}/files/{file_id}/related`, 'limit offset'],
+    ['GET', `${account}/files/{file_id}/revisions`, 'limit offset'],
     ['GET', `${account}/files/{file_id}/content`, 'as_link'],
     [
       'GET',

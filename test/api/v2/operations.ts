@@ -96,7 +96,8 @@ async function driveMail(message: string, from: string, drive: Drive): Promise<v
   await drive('GET', `${account}/files`, { query: named })
   const path = { file_id: `${message}-0`, email: from }
   await drive('GET', `${account}/files/{file_id}`, { path })
-  await drive('GET', `${account}/files/{file_id}/content`, { path })
+  for (const part of ['content', 'related', 'revisions'])
+    await drive('GET', `${account}/files/{file_id}/${part}`, { path })
   await drive('GET', `${account}/files/{file_id}/content`, { path, query: { as_link: 1 } })
   const threads = (await drive('GET', `${account}/threads`, { query: { subject: 'parts' } })) as unknown as string[]
   const thread = { thread_id: threads[0]?.split('/').at(-1) ?? '' }

@@ -157,6 +157,30 @@ suite('files of 2.0', () => {
     assert.deepEqual(await rig.ok('GET', `${box.account}/files/${ids[2]}-2`), file)
   })
 
+  test('are revisions of one another by their main names, and related in any format', async () => {
+    const mine = await v2Mailbox(rig, 'revisions')
+    const other = await v2Mailbox(rig, 'revisions2')
+    const deliver = async (to: V2Mailbox, subject: string, name: string, day: string): Promise<string> => {
+      const mail = raw(subject, to.email).replaceAll('report_20240506.pdf', name)
+      const id = await to.deliverRaw(mail.replace('06 May 2024', `${day} May 2024`), subject)
+      return `${to.account}/files/${id}-2`
+    }
+    const first = await deliver(mine, 'r1', 'Plan_2024-05-06.pdf', '06')
+    await deliver(mine, 'r2', 'plan_2.pdf', '07')
+    await deliver(mine, 'r3', 'plan_3.doc', '08')
+    await deliver(mine, 'r4', 'planet.pdf', '09')
+    await deliver(other, 'r5', 'plan_5.pdf', '10')
+    const named = async (path: string) => (await rig.list(path)).map(({ file_name }) => file_name).join(' ')
+    assert.equal(await named(`${first}/revisions`), 'plan_2.pdf')
+    assert.equal(await named(`${first}/related`), 'plan_3.doc plan_2.pdf')
+    assert.equal(await named(`${first}/related?limit=1&offset=1`), 'plan_2.pdf')
+    assert.equal(await named(`${first.replace(/-2$/, '-0')}/related`), '')
+    for (const part of ['related', 'revisions']) {
+      const answer = await rig.call('GET', `${mine.account}/files/none/${part}`)
+      assert.deepEqual([answer.status, answer.json['value']], [404, 'file none is invalid'])
+    }
+  })
+
   test('are filtered, sorted and paged', async () => {
     for (const [query, expected] of [
       ['', 'three.doc two.pdf one.pdf'],
