@@ -307,7 +307,8 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
   const { promise, resolve, reject } = Promise.withResolvers<Pair[]>()
   const pairs: Pair[] = []
   const parser = openMultipart(request, body.length, reject)
-  parser.on('field', (name, value) => pairs.push([name, value]))
+  // A part may have no name.
+  parser.on('field', (name: string | undefined, value) => pairs.push([name ?? '', value]))
   parser.on('file', (_name, file) => file.on('error', reject).resume())
   // Not once: a body may be wrong in several places, and an error event without a listener would end the call as a 500.
   parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))

@@ -118,12 +118,12 @@ suite('filters that take long', () => {
 
   test('hundreds of wildcards on 5,000 recipients', async () => {
     const { stage, email } = box
-    // With the mailbox's own address as many as are kept of one field.
+    // The last one that is kept of a field is user998: 1,000 with the mailbox's own address.
     const to = Array.from({ length: 4999 }, (_, index) => `user${index}@list.example`).join(',\r\n ')
     const wild = Array.from({ length: 263 }, (_, index) => `*${1000 + index}x`).join(',')
     const filters = ['filter_to', 'filter_to_domain', 'filter_cc'].map((name) => ({ [name]: wild }))
     const slow = await Promise.all([...filters, ...filters].map((one) => box.hook({ ...one, filter_subject: 'crowd' })))
-    const hit = await box.hook({ filter_to: `${wild.slice(0, 1900)},*r4998@*`, filter_subject: 'crowd' })
+    const hit = await box.hook({ filter_to: `${wild.slice(0, 1900)},*r998@*`, filter_subject: 'crowd' })
     const raw = mail({ to: `${email},\r\n ${to}`, subject: 'crowd', date: inMinutes(2) })
     const waits = await beside(stage.service, async () => {
       await box.deliver(raw, 'crowd')

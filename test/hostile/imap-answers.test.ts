@@ -215,7 +215,7 @@ suite('answers of a hostile mail server', () => {
         server.append(ann, 'INBOX', mail({ to: ann, subject: 'second' }))
         server.setFlags(ann, 'INBOX', 1, ['\\Flagged'])
         await listed(stage.service, id, 'second')
-        await until('the flood, and windows', () => floods > 0 && windows > 0, { withinMs: 12_000 })
+        await until('the flood, and windows', () => floods > 0 && windows > 0, { withinMs: 30_000 })
       }, 9000)
     })
   }

@@ -50,7 +50,7 @@ suite('very many calls at once', () => {
     for (const each of held) assert.deepEqual(statuses(each), [...Array<number>(16).fill(404), 429])
     assert.match(texts.get(held[0] as Held) ?? '', /more than 16 calls wait on this connection/)
     assert(waits.health < 1000 && waits.list < 2000, JSON.stringify(waits))
-    assert(waits.processor < 2000, `${waits.processor} ms of processor time`)
+    assert(waits.processor < 4000, `${waits.processor} ms of processor time`)
   })
 
   test('by clients that read no answer', async () => {

@@ -121,6 +121,12 @@ suite('requests', () => {
     })
   }
 
+  test('a part of a multipart body that has no name is passed over', async () => {
+    const parts = ['', '; name="name"'].map((name) => `--b\r\nContent-Disposition: form-data${name}\r\n\r\nx\r\n`)
+    const { status, json } = await post('multipart/form-data; boundary=b', `${parts.join('')}--b--\r\n`)
+    assert.deepEqual([status, (json.values as Record<string, string>)['name']], [200, 'x'])
+  })
+
   test('an empty body of any type is no body', async () => {
     for (const type of ['application/json', 'text/plain', 'multipart/form-data']) {
       assert.equal((await post(type, '')).status, 200)
