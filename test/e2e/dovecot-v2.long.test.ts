@@ -164,15 +164,42 @@ suite(`2.0 on Dovecot, ${chosenStore().kind} store`, needs('dovecot'), () => {
     assert.equal(content.body, '%PDF-')
     const link = await world.text(`GET ${account}/files/{file_id}/content`, { path, query: { as_link: 1 } })
     assert.equal((await world.stage.service.file(link)).toString(), '%PDF-')
+    for (const others of ['related', 'revisions'])
+      assert.deepEqual(await world.list(`GET ${account}/files/{file_id}/${others}`, { path }), [], others)
   })
 
-  test('threads: by address, with their messages', async () => {
+  test('threads: by address, with their messages, put into folders, and removed', async () => {
     const [url, ...more] = (await world.list(`GET ${account}/threads`, { query: { subject: 'parts' } })) as unknown[]
     assert.deepEqual([typeof url, more], ['string', []])
     const path = { thread_id: String(url).split('/').at(-1) ?? '' }
     const thread = await world.ok(`GET ${account}/threads/{thread_id}`, { path, query: { include_flags: 1 } })
     assert.deepEqual(names(thread['messages'] as Json[]), ['root', 'parts'])
     assert.equal(thread['resource_url'], url)
+    const [box] = world.boxes
+    const threadFolders = `${account}/threads/{thread_id}/folders`
+    const question = '<question@sender.example>'
+    await box.append('INBOX', [mail({ to: first, subject: 'question' })])
+    await box.append('INBOX', [mail({ to: first, subject: 'answer', headers: [`In-Reply-To: ${question}`] })])
+    const both = ['question', 'answer']
+    await world.ok(`POST ${account}/sync`)
+    const ids = await Promise.all(both.map((subject) => world.idOf(subject)))
+    const message = await world.ok(`GET ${account}/messages/{message_id}/thread`, {
+      path: { message_id: ids[0] ?? '' },
+    })
+    assert.deepEqual(names(message['messages'] as Json[]).sort(), [...both].sort())
+    const of = { thread_id: String(message['resource_url']).split('/').at(-1) ?? '' }
+    const lie = async (): Promise<string> => {
+      const places: string[] = []
+      for (const subject of both) places.push(...(await placesOn(box, subject, ['INBOX', 'Archive', 'Sent'])))
+      return places.join(' ')
+    }
+    await world.ok(`POST ${threadFolders}`, { path: of, body: { add: 'Archive', remove: 'INBOX' } })
+    assert.equal(await lie(), 'Archive Archive')
+    await world.ok(`PUT ${threadFolders}`, { path: of, body: { folders: [{ symbolic_name: '\\Sent' }] } })
+    assert.equal(await lie(), 'Sent Sent')
+    assert.deepEqual(names(await world.list(`GET ${threadFolders}`, { path: of }), 'name'), ['Sent'])
+    await world.ok(`DELETE ${account}/threads/{thread_id}`, { path: of })
+    assert.equal(await lie(), '')
   })
 
   test('contacts: counted from both ways of mail, with their messages, files and threads', async () => {
