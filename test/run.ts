@@ -4,7 +4,7 @@
  * as it ends, and the slowest files at the end.
  *
  * `node test/run.ts [pattern …]` runs other files the same way; `--alone` each in a process of its own.
- * MAILROOM_TEST_AT_ONCE says how many processes run at once (4).
+ * MAILROOM_TEST_AT_ONCE says how many processes run at once (5).
  */
 import { spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ interface Outcome {
 const given = process.argv.slice(2)
 const patterns = given.filter((word) => !word.startsWith('--'))
 const together = given.includes('--alone') ? 1 : filesTogether
-const atOnce = Number(process.env['MAILROOM_TEST_AT_ONCE'] ?? 4)
+const atOnce = Number(process.env['MAILROOM_TEST_AT_ONCE'] ?? 5)
 
 function quickFiles(): string[] {
   return globSync('test/**/*.test.ts', { exclude: ['test/hostile/**', 'test/**/*.long.test.ts'] })
@@ -50,7 +50,7 @@ function shared(all: readonly string[]): string[][] {
   const files = all.filter((file) => !alone.includes(file))
   const count = Math.ceil(files.length / together)
   const shares = Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share))
-  return [...alone.map((file) => [file]), ...shares]
+  return [...shares, ...alone.map((file) => [file])]
 }
 
 function show({ file, seconds, tests, passed }: FileEnd): string {
@@ -63,7 +63,7 @@ function run(files: readonly string[]): Promise<Outcome> {
     `--test-reporter=${reporter}`,
     `--test-reporter-destination=${destination}`,
   ])
-  const options = ['--test', '--test-isolation=none', `--test-timeout=${timeoutMs}`, ...reports]
+  const options = [`--test-timeout=${timeoutMs}`, ...reports, 'test/support/test-process.ts']
   const child = spawn(process.execPath, [...options, ...files], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     timeout: processMs,

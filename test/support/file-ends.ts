@@ -14,7 +14,7 @@ export interface FileEnd {
 }
 
 export default async function* tellFileEnds(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  const files = new Map(process.argv.slice(1).map((file) => [resolve(file), file]))
+  const files = new Map(process.argv.slice(2).map((file) => [resolve(file), file]))
   const [first = ''] = files.values()
   let running = { file: first, began: performance.now(), tests: 0, passed: true }
   const end = (): void => {
