@@ -66,7 +66,10 @@ const mostVersions = 100_000
 
 export interface KeptStore extends Store {
   readonly messages: Store['messages'] & {
-    /** Another number after each write to the account's mail: an answer made before it is good while it is the same. */
+    /**
+     * Another number after each write to the account's mail: an answer made before it is good while it is the same. Not
+     * a number while mail is being written: the store may show the mail before, between, and after.
+     */
     version(accountId: string): number
   }
 }
@@ -86,7 +89,7 @@ export function keepRecords(store: Store): KeptStore {
     },
     sync: {
       ...store.sync,
-      ...writes(store.sync, ['apply'], ({ accountId }) => kept.forgetMail(accountId)),
+      ...writes(store.sync, ['apply'], ({ accountId }, begun) => kept.writeMail(accountId, begun)),
       ...writes(store.sync, ['replaceMailbox', 'forgetPlacements'], (id) => kept.forgetMailbox(id)),
     },
     ...writes(store, ['tidy'], () => kept.forgetAll()),
@@ -103,12 +106,21 @@ class KeptRecords {
   readonly userOf = createIndex(most.accounts, (userId) => this.accounts.forget(userId))
   readonly accountOf = createIndex(most.folders, (accountId) => this.folders.forget(accountId))
   readonly #versions = new Map<string, number>()
+  /** Writes under way to the mail of an account. */
+  readonly #writing = new Map<string, number>()
   #count = 0
   /** Of every account without a version of its own. */
   #oldestVersion = 0
 
   version(accountId: string): number {
-    return this.#versions.get(accountId) ?? this.#oldestVersion
+    return this.#writing.has(accountId) ? Number.NaN : (this.#versions.get(accountId) ?? this.#oldestVersion)
+  }
+
+  writeMail(accountId: string, begun: boolean): void {
+    const writing = (this.#writing.get(accountId) ?? 0) + (begun ? 1 : -1)
+    if (writing > 0) this.#writing.set(accountId, writing)
+    else this.#writing.delete(accountId)
+    this.forgetMail(accountId)
   }
 
   forgetUser(id: string): void {
@@ -203,16 +215,16 @@ function keptFolders({ folders }: Store, kept: KeptRecords): Store['folders'] {
 function writes<T extends object, K extends keyof T>(
   part: T,
   names: readonly K[],
-  forget: (first: FirstOf<T[K]>) => void,
+  forget: (first: FirstOf<T[K]>, begun: boolean) => void,
 ): Pick<T, K> {
   const wrapped = names.map((name) => {
     const method = part[name] as (...args: readonly unknown[]) => Promise<unknown>
     const writing = async (...args: readonly unknown[]): Promise<unknown> => {
-      forget(args[0] as FirstOf<T[K]>)
+      forget(args[0] as FirstOf<T[K]>, true)
       try {
         return await method(...args)
       } finally {
-        forget(args[0] as FirstOf<T[K]>)
+        forget(args[0] as FirstOf<T[K]>, false)
       }
     }
     return [name, writing] as const

@@ -113,6 +113,34 @@ suite('records that are kept in memory', () => {
     )
   })
 
+  test('while mail is being written, no answer is good for the next look', async () => {
+    const begun = Promise.withResolvers<undefined>()
+    const gate = Promise.withResolvers<undefined>()
+    const slow = keepRecords({
+      ...plain,
+      sync: {
+        ...plain.sync,
+        async apply(batch) {
+          const applied = await plain.sync.apply(batch)
+          begun.resolve(undefined)
+          await gate.promise
+          return applied
+        },
+      },
+    })
+    const { account, fill } = await createMailbox(slow)
+    const { version } = slow.messages
+    const before = version(account.id)
+    assert.equal(version(account.id), before)
+    const writing = fill('INBOX', [messageFacts()])
+    await begun.promise
+    assert.ok(Number.isNaN(version(account.id)))
+    gate.resolve(undefined)
+    await writing
+    assert.notEqual(version(account.id), before)
+    assert.equal(version(account.id), version(account.id))
+  })
+
   test('a read that began before the end of a write keeps nothing of before', async () => {
     const user: UserRecord = userRecord(mailbox.account.developerId)
     await plain.users.create(user)
