@@ -192,10 +192,7 @@ const keys = {
     integerKey(536_870_912, 33_554_432, 2 ** 40),
     'bytes of bodies, mail and answers that are held in memory at once; who would be too much waits',
   ],
-  MAILROOM_CONNECTIONS_MAX: [
-    integerKey(1000, 1, 1e6),
-    'connections to the API at once; more are refused, those that have asked nothing yet go first',
-  ],
+  MAILROOM_CONNECTIONS_MAX: [integerKey(1000, 1, 1e6), 'connections to the API at once; more are refused'],
   MAILROOM_CONNECTIONS_PER_ADDRESS: [
     integerKey(200, 1, 1e6),
     'the same of one address; behind a trusted proxy it counts the calls under way of each client',
@@ -224,6 +221,14 @@ const keys = {
     'API calls of one developer that are kept in 24 hours; 0 = all. Those answered 429 are counted by the metrics alone',
   ],
   MAILROOM_CALL_LOG_RETENTION: [durationKey('7d', '1m', longestAge), 'how long API calls are kept for /app/logs/calls'],
+
+  MAILROOM_USERS_PER_DEVELOPER: [integerKey(100_000, 0, 1e9), 'users of one developer; 0 = no limit'],
+  MAILROOM_ADDRESSES_PER_USER: [integerKey(100, 0, 1e6), 'email addresses of one account of 2.0; 0 = no limit'],
+  MAILROOM_TOKENS_PER_DEVELOPER: [
+    integerKey(50_000, 0, 1e9),
+    'connect tokens of one developer, which are kept for 30 days after they have expired; 0 = no limit',
+  ],
+  MAILROOM_PROVIDERS_PER_DEVELOPER: [integerKey(100, 0, 1e6), 'OAuth providers of one developer; 0 = no limit'],
 
   MAILROOM_LOGINS_PER_MINUTE: [
     integerKey(50, 0, 1e6),

@@ -112,6 +112,18 @@ export function badParameter(parameter: string, problem: string): AppError {
   return new AppError('bad_request', `${parameter}: ${problem}`, { details: { parameter } })
 }
 
+/** `too_many`, which names the setting, when there are as many of `what` as the setting allows; 0 = any number. */
+export function checkLimit<S extends string>(
+  config: Readonly<Record<S, number>>,
+  setting: S,
+  what: string,
+  there: number,
+): void {
+  const most = config[setting]
+  if (most > 0 && there >= most)
+    throw new AppError('too_many', `at the limit of ${most} ${what} (${setting}): delete one first`)
+}
+
 export function isAppError(error: unknown, code?: ErrorCode): error is AppError {
   return error instanceof AppError && (code === undefined || error.code === code)
 }

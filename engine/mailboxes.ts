@@ -15,7 +15,7 @@ import type {
 import type { Config } from './config.ts'
 import type { Developers } from './developers.ts'
 import { providerName } from './discovery/providers.ts'
-import { AppError, badParameter, isAppError, notFound } from './errors.ts'
+import { AppError, badParameter, checkLimit, isAppError, notFound } from './errors.ts'
 import { keepRotated, openCredential, sealCredential, type Sealer } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import { freshResume } from './store/rows.ts'
@@ -137,6 +137,8 @@ async function createUser(
   steps: ConnectSteps,
 ): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>> {
   const { users } = deps.store
+  const there = await users.count(developer.id)
+  checkLimit(deps.config, 'MAILROOM_USERS_PER_DEVELOPER', 'users of one developer', there)
   await checkStatusUrl(deps, input)
   const user = newUser(developer, input)
   if (input.account === undefined) {

@@ -2,14 +2,17 @@
 import { z } from 'zod'
 import {
   type AccountRecord,
+  checkLimit,
   checkUrl,
   type ConnectTokenRecord,
   newToken,
   notFound,
+  type TokenFilter,
   type UserRecord,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
+import { listStep, listText } from '../list-text.ts'
 import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser } from './find.ts'
 import { type ApiVersion, urlsOf, seconds } from '../addresses.ts'
@@ -108,7 +111,24 @@ function redirectUrl({ baseUrl, developer }: Call, token: string): string {
   return `${baseUrl}/connect/${token}?developer_key=${encodeURIComponent(developer.apiKey)}`
 }
 
-/** Users and accounts of all tokens are read once each, however many tokens there are. */
+/** No page is asked for: the newest thousand are listed. */
+const listed = 1000
+
+async function* tokenSteps(
+  call: Call,
+  filter: TokenFilter,
+  form: Pick<TokenForm, 'more'>,
+): AsyncGenerator<readonly object[]> {
+  let behind: ConnectTokenRecord | undefined
+  for (let at = 0; at < listed; at += listStep) {
+    const tokens = await call.engine.store.tokens.list(call.developer.id, filter, listStep, behind)
+    yield await presentTokens(call, tokens, form)
+    if (tokens.length < listStep) return
+    behind = tokens.at(-1)
+  }
+}
+
+/** Users and accounts of all these tokens are read in one query each. */
 async function presentTokens(
   call: Call,
   found: readonly ConnectTokenRecord[],
@@ -117,15 +137,13 @@ async function presentTokens(
   const { store, connect } = call.engine
   const tokens = await Promise.all(found.map((token) => connect.settle(token)))
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
-  const users = new Map(
-    await Promise.all(ids.map(async (id) => [id, await store.users.get(call.developer.id, id)] as const)),
-  )
+  const users = new Map((await store.users.several(ids)).map((user) => [user.id, user]))
   const accounts = Map.groupBy(await store.accounts.listByUsers(ids), ({ userId }) => userId)
   return tokens.map((token) => {
     const user = users.get(token.userId ?? '') ?? null
     const own = user === null ? [] : (accounts.get(user.id) ?? [])
     const account = own.find(({ id }) => id === token.accountId)
-    const isUsed = connect.life(token) === 'used'
+    const isUsed = token.usedAt !== null
     return { ...presentFacts(call, token, { user, account, isUsed }), ...more(call, token, isUsed ? user : null, own) }
   })
 }
@@ -167,6 +185,8 @@ async function issueToken(
   body: TokenParameters,
   options: ConnectTokenRecord['options'],
 ): Promise<string> {
+  const there = await engine.store.tokens.count(developer.id)
+  checkLimit(engine.config, 'MAILROOM_TOKENS_PER_DEVELOPER', 'connect tokens of one developer', there)
   const { status_callback_url: statusCallbackUrl = null } = body
   const called = { status_callback_url: statusCallbackUrl || null, source_callback_url: options?.callbackUrl ?? null }
   for (const [name, address] of Object.entries(called))
@@ -245,8 +265,7 @@ const list = ({ base, of }: Level, form: Pick<TokenForm, 'view' | 'more'>) =>
     async handler({ path }, call) {
       const { user, account } = await findScope(call, path)
       const owner = given({ version: call.version, userId: user?.id, accountId: account?.id })
-      const tokens = await call.engine.store.tokens.list(call.developer.id, owner)
-      return presentTokens(call, tokens, form)
+      return listText(call, tokenSteps(call, owner, form))
     },
   })
 

@@ -11,6 +11,7 @@ import {
   usualDelimiter,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
+import { listText, stepsOf } from '../list-text.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { documented, flag, optional, text, successAt } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
@@ -93,8 +94,10 @@ const list = defineRoute(`GET ${base}`, {
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
     const folders = await foldersOf(call, mailbox)
-    if (query.include_names_only === true) return folders.map((folder) => ({ name: folderName(folder) }))
-    return folders.map((folder) => presentFolder(folder, mailbox.account, urlsOf(call)))
+    const urls = urlsOf(call)
+    const show = (folder: FolderRecord): z.input<typeof folderView> => presentFolder(folder, mailbox.account, urls)
+    const named = (folder: FolderRecord): z.input<typeof nameOnly> => ({ name: folderName(folder) })
+    return listText(call, stepsOf(folders, query.include_names_only === true ? named : show))
   },
 })
 

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import {
   abbreviated,
   AppError,
+  checkLimit,
   type DiscoveredSettings,
   notFound,
   type OAuthProviderRecord,
@@ -136,7 +137,10 @@ const create = (base: Base) =>
     async handler({ body }, call) {
       const { engine, developer } = call
       const { provider_consumer_key: consumerKey, provider_consumer_secret: secret } = body
-      await engine.store.providers.put({
+      const { config, store } = engine
+      const others = (await store.providers.list(developer.id)).filter((one) => one.consumerKey !== consumerKey)
+      checkLimit(config, 'MAILROOM_PROVIDERS_PER_DEVELOPER', 'OAuth providers of one developer', others.length)
+      await store.providers.put({
         developerId: developer.id,
         consumerKey,
         sealedSecret: engine.sealer.seal(secret, `${developer.id}:${consumerKey}`),

@@ -7,6 +7,7 @@ import {
   type AccountRecord,
   type ConnectTokenRecord,
   yieldToLoop,
+  checkLimit,
   defaultSourceOptions,
   notFound,
   type UserRecord,
@@ -192,7 +193,12 @@ const add = defineRoute(`POST ${base}`, {
   async handler({ path, body }, call) {
     const address = body.email_address.toLowerCase()
     const { id } = await findUser(call, path.id)
-    const user = await call.engine.store.users.addAddress(id, address)
+    const { config, store } = call.engine
+    const user = await store.users.editAddresses(id, (list) => {
+      if (list.includes(address)) return list
+      checkLimit(config, 'MAILROOM_ADDRESSES_PER_USER', 'email addresses of one account', list.length)
+      return [...list, address]
+    })
     if (user === null) throw notFound('account', id)
     return { success: true, ...present(user, address, urlsOf(call)) }
   },

@@ -16,6 +16,7 @@ import * as examples from '../examples.ts'
 import { asNamed, findAccount, findUser, type Mailbox, mustHoldMail } from '../lite/find.ts'
 import { createFolder, delimiter, folderFields, type FolderPath, foldersOf, presentFolder } from '../lite/folders.ts'
 import { reference } from '../lite/users.ts'
+import { listText, stepsOf } from '../list-text.ts'
 import { type Call, defineRoute, deprecated } from '../route.ts'
 import { flag, optional, success, successAt } from '../values.ts'
 import { findAnyFolder, findShownFolder, isShownFolder } from './find.ts'
@@ -71,7 +72,11 @@ const list = defineRoute(`GET ${base}`, {
     const mailbox = await findAccount(call, path.id, path.label)
     const { account } = mailbox
     const shown = (await foldersOf(call, mailbox)).filter((folder) => isShownFolder(account, folder))
-    return shown.map((folder) => present(folder, account, urlsOf(call), query.include_extended_counts))
+    const urls = urlsOf(call)
+    return listText(
+      call,
+      stepsOf(shown, (folder) => present(folder, account, urls, query.include_extended_counts)),
+    )
   },
 })
 

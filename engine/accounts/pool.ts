@@ -162,7 +162,8 @@ const pageSize = 500
 
 /** Without those whose user is not there; what is left over of them is removed. */
 async function withOwner(store: Store, page: readonly AccountRecord[], now: number): Promise<AccountRecord[]> {
-  const users = new Set(await store.users.existing([...new Set(page.map((account) => account.userId))]))
+  const found = await store.users.several([...new Set(page.map((account) => account.userId))])
+  const users = new Set(found.map(({ id }) => id))
   for (const { id, userId, createdAt } of page) {
     if (!users.has(userId) && createdAt < now - orphanMs) await store.accounts.remove(id)
   }

@@ -26,7 +26,7 @@ import type {
   WebhookHealth,
   WebhookRecord,
 } from './records.ts'
-import { isUsable, leaseLost, noWebhookLimits, plainContact, readAnew, tokensListed } from './rows.ts'
+import { isUsable, leaseLost, noWebhookLimits, plainContact, readAnew } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
@@ -130,9 +130,10 @@ function createTokens({ tokens }: KeyedCollections) {
     get: (developerId: string, token: string) => tokens.find({ token, developerId }),
     /** For the public wizard: by token alone. */
     find: (token: string) => tokens.find({ token }),
-    /** Newest first, the newest thousand. */
-    list: (developerId: string, filter: TokenFilter) =>
-      tokens.list({ developerId, ...filter }, { by: ['createdAt', 'token'], descending: true, limit: tokensListed }),
+    /** Newest first. `behind`: the last token of the page before. */
+    list: (developerId: string, filter: TokenFilter, limit: number, behind?: ConnectTokenRecord) =>
+      tokens.list({ developerId, ...filter }, { by: ['createdAt', 'token'], descending: true, limit, behind }),
+    count: (developerId: string) => tokens.count({ developerId }),
     /** Counts one more try, one after the other; answers null when there were `most`, or the token is gone. */
     tried: async (token: string, most: number) => {
       const { tries = 0 } = (await tokens.find({ token })) ?? { tries: most }
@@ -225,8 +226,8 @@ export function userBasics({ users }: KeyedCollections) {
       id: string,
       patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
     ) => users.edit({ id }, patch),
-    /** Of these ids, those whose user is there. */
-    existing: async (ids: readonly string[]) => (await users.list({ id: ids }, { by: ['id'] })).map(({ id }) => id),
+    /** Of these ids, those that are there, in order of their ids. */
+    several: (ids: readonly string[]) => users.list({ id: ids }, { by: ['id'] }),
   }
 }
 

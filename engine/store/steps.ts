@@ -169,9 +169,8 @@ export function skipped(row: OutboxRecord, reason: string, now: number): OutboxR
   return { ...row, state: 'skipped', finishedAt: now, reason }
 }
 
-/** Connect tokens, used or not, are kept for this long after they have expired, and as many are listed. */
+/** Connect tokens, used or not, are kept for this long after they have expired. */
 export const tokensKeptMs = 30 * 86_400_000
-export const tokensListed = 1000
 
 /** It was not used, and has not expired. */
 export function isUsable({ usedAt, expiresAt }: ConnectTokenRecord, at: number): boolean {

@@ -1,7 +1,7 @@
 /** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseDurations } from '../config.ts'
-import { AppError, badParameter, isAppError, notFound } from '../errors.ts'
+import { AppError, badParameter, checkLimit, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
 import { newId, outboxId } from '../store/ids.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
@@ -148,10 +148,9 @@ async function insert({ config, store }: AdminDeps, webhook: WebhookRecord): Pro
   } catch (error) {
     if (!isAppError(error, 'too_many')) throw error
     const ofDeveloper = error.details['limit'] === 'developer'
-    const most = ofDeveloper ? limits.developer : limits.owner
     const whose = ofDeveloper ? 'one developer' : webhook.userId === null ? 'the application' : 'one user'
     const setting = ofDeveloper ? 'MAILROOM_WEBHOOKS_PER_DEVELOPER' : 'MAILROOM_WEBHOOKS_PER_USER'
-    throw new AppError('too_many', `at the limit of ${most} webhooks of ${whose} (${setting}): delete one first`)
+    checkLimit(config, setting, `webhooks of ${whose}`, Infinity)
   }
 }
 

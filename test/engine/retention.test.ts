@@ -28,7 +28,7 @@ test('accounts without a user and callbacks of webhooks that are gone go; what i
     ...store,
     users: {
       ...store.users,
-      existing: async (ids) => (await store.users.existing(ids)).filter((id) => id !== gone.id),
+      several: async (ids) => (await store.users.several(ids)).filter(({ id }) => id !== gone.id),
     },
   }
   t.mock.timers.enable({ apis: ['setInterval'] })

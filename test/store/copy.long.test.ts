@@ -31,7 +31,7 @@ async function seen(store: Store, { developer, user, account }: Mailbox): Promis
     deliveries: await store.outbox.list({ developerId: developer.id }, page),
     pending: await store.outbox.pending('f'.repeat(24), [], 1000),
     contacts: await store.contacts.list(user.id, 'total_count', 'desc', page),
-    tokens: await store.tokens.list(developer.id, {}),
+    tokens: await store.tokens.list(developer.id, {}, 10),
     providers: await store.providers.list(developer.id),
     calls: await store.calls.list({ developerId: developer.id }, page),
   }

@@ -113,9 +113,9 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'contacts.list by direct': () => store.contacts.list(user.id, 'direct_count', 'asc', page),
     'contacts.list by indirect': () => store.contacts.list(user.id, 'indirect_count', 'desc', page),
     'contacts.search': () => store.contacts.search(user.id, 'ada', page),
-    'tokens.list': () => store.tokens.list(developer.id, {}),
-    'tokens.list by user': () => store.tokens.list(developer.id, { userId: user.id, version: 'lite' }),
-    'tokens.list by account': () => store.tokens.list(developer.id, { accountId: id }),
+    'tokens.list': () => store.tokens.list(developer.id, {}, 10),
+    'tokens.list by user': () => store.tokens.list(developer.id, { userId: user.id, version: 'lite' }, 10),
+    'tokens.list by account': () => store.tokens.list(developer.id, { accountId: id }, 10),
     'providers.list': () => store.providers.list(developer.id),
     'calls.list': () => store.calls.list({ developerId: developer.id, statusFrom: 400, path: '/lite/users' }, page),
     'calls.list by user': () =>

@@ -57,7 +57,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
     const token = tokenRecord(user.developerId, { userId: user.id })
     lose((command) => command['insert'] === 'tokens')
     await store.tokens.create(token)
-    assert.deepEqual(await direct.tokens.list(user.developerId, {}), [token])
+    assert.deepEqual(await direct.tokens.list(user.developerId, {}, 10), [token])
     await rejectsWith(store.accounts.create({ ...account, id: newId() }), 'conflict')
   })
 

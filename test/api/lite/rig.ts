@@ -82,6 +82,8 @@ export interface RigOptions {
   readonly delimiter?: string
   /** Where discovery looks; nowhere otherwise, so that no test ever asks the network. */
   readonly lookUps?: EngineDeps['lookUps']
+  /** false = answers are not checked against their schema, where a test looks at time. */
+  readonly checkAnswers?: boolean
 }
 
 const nowhere: NonNullable<EngineDeps['lookUps']> = {
@@ -118,7 +120,7 @@ export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
   const lookUps = { ...nowhere, ...options.lookUps }
   const engine = await createEngine({ config, log: options.log ?? silentLogger, lookUps })
   await engine.developers.ensureFirst()
-  const front = await startFront(engine, config, options.now)
+  const front = await startFront(engine, config, options)
   engine.setBaseUrl(front.url)
   await engine.start()
   const client = createClient(front.port)
@@ -147,8 +149,9 @@ interface Front {
   readonly url: string
 }
 
-async function startFront(engine: Engine, config: Config, now: (() => number) | undefined): Promise<Front> {
-  const app = createApp({ engine, checkAnswers: true, ...(now === undefined ? {} : { now }) })
+async function startFront(engine: Engine, config: Config, options: RigOptions): Promise<Front> {
+  const { now, checkAnswers = true } = options
+  const app = createApp({ engine, checkAnswers, ...(now === undefined ? {} : { now }) })
   const server = createServer(app, config).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

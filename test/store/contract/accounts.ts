@@ -123,8 +123,9 @@ export function accountsContract({ store }: Subject): void {
       assert.equal(await store.accounts.get(account.id), null)
       const users = await Promise.all([1, 2].map(() => createUser(store)))
       const asked = [...users.map(({ id }) => id), account.userId]
-      assert.deepEqual(new Set(await store.users.existing(asked)), new Set(users.map(({ id }) => id)))
-      assert.deepEqual(await store.users.existing([]), [])
+      const inOrder = users.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+      assert.deepEqual(await store.users.several(asked), inOrder)
+      assert.deepEqual(await store.users.several([]), [])
     })
 
     test('pages go over all of them by id, once each', async () => {

@@ -46,12 +46,12 @@ export function tokensContract({ store }: Subject): void {
       for (const token of tokens) await store.tokens.create(token)
       await store.tokens.create(tokenRecord(newId(), { userId, accountId }))
       const [first, second, third] = tokens
-      assert.deepEqual(await store.tokens.list(developerId, {}), [third, second, first])
-      assert.deepEqual(await store.tokens.list(developerId, { userId }), [third, second])
-      assert.deepEqual(await store.tokens.list(developerId, { accountId }), [third])
-      assert.deepEqual(await store.tokens.list(developerId, { userId, accountId }), [third])
-      assert.deepEqual(await store.tokens.list(developerId, { version: '2.0' }), [second])
-      assert.deepEqual(await store.tokens.list(developerId, { userId, version: 'lite' }), [third])
+      assert.deepEqual(await store.tokens.list(developerId, {}, 10), [third, second, first])
+      assert.deepEqual(await store.tokens.list(developerId, { userId }, 10), [third, second])
+      assert.deepEqual(await store.tokens.list(developerId, { accountId }, 10), [third])
+      assert.deepEqual(await store.tokens.list(developerId, { userId, accountId }, 10), [third])
+      assert.deepEqual(await store.tokens.list(developerId, { version: '2.0' }, 10), [second])
+      assert.deepEqual(await store.tokens.list(developerId, { userId, version: 'lite' }, 10), [third])
     })
 
     test('for a user are not there without it', async () => {
@@ -72,8 +72,8 @@ export function tokensContract({ store }: Subject): void {
         [used],
       )
       assert.deepEqual(await store.tokens.find(token.token), used)
-      assert.deepEqual(await store.tokens.list(token.developerId, { userId }), [used])
-      assert.deepEqual(await store.tokens.list(token.developerId, { accountId }), [used])
+      assert.deepEqual(await store.tokens.list(token.developerId, { userId }, 10), [used])
+      assert.deepEqual(await store.tokens.list(token.developerId, { accountId }, 10), [used])
     })
 
     test('are claimed by one, before anything is made; what is released is claimed again', async () => {

@@ -1,0 +1,115 @@
+/** What one developer may have stored has a limit each; long lists are made in pieces. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { after, before, suite, test } from 'node:test'
+import { basic } from '../api/core/rig.ts'
+import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
+import type { ListedFolder } from '../../engine/store/port.ts'
+import { tokenRecord } from '../store/contract/records.ts'
+import { holdOf } from '../support/loop-held.ts'
+import { accountRecord, userRecord } from '../support/records.ts'
+
+suite('what one developer may have stored', () => {
+  let rig: LiteRig
+  before(async () => {
+    const settings = ['USERS_PER_DEVELOPER', 'TOKENS_PER_DEVELOPER', 'PROVIDERS_PER_DEVELOPER', 'ADDRESSES_PER_USER']
+    rig = await startLiteRig({ env: Object.fromEntries(settings.map((name) => [`MAILROOM_${name}`, '3'])) })
+  })
+  after(() => rig.close())
+
+  const provider = (key: string) => ({
+    type: 'GMAIL',
+    provider_consumer_key: key,
+    provider_consumer_secret: 'a-long-enough-secret',
+  })
+  let account = ''
+
+  for (const [what, setting, path, body] of [
+    ['users', 'USERS_PER_DEVELOPER', () => '/lite/users', (n: number) => ({ email: `u${n}@x.example` })],
+    [
+      'email addresses',
+      'ADDRESSES_PER_USER',
+      () => `/2.0/accounts/${account}/email_addresses`,
+      (n: number) => ({ email_address: `a${n}@x.example` }),
+    ],
+    [
+      'connect tokens',
+      'TOKENS_PER_DEVELOPER',
+      () => '/lite/connect_tokens',
+      () => ({ callback_url: 'https://app.example/done' }),
+    ],
+    ['OAuth providers', 'PROVIDERS_PER_DEVELOPER', () => '/lite/oauth_providers', (n: number) => provider(`key${n}`)],
+  ] as const) {
+    test(`${what} have a limit, which is named`, async () => {
+      // The user has an address of its own.
+      const room = what === 'email addresses' ? 2 : 3
+      for (let n = 0; n < room; n += 1) account = String((await rig.ok('POST', path(), body(n)))['id'] ?? account)
+      const answer = await rig.call('POST', path(), body(9))
+      assert.equal(answer.status, 429)
+      assert.match(
+        String(answer.json['value']),
+        new RegExp(`^at the limit of 3 ${what} of .*\\(MAILROOM_${setting}\\)`),
+      )
+      assert.equal(answer.headers['retry-after'], undefined)
+      // What is there may be said again.
+      if (what === 'email addresses' || what === 'OAuth providers') await rig.ok('POST', path(), body(0))
+    })
+  }
+})
+
+suite('long lists that no page bounds', () => {
+  let rig: LiteRig
+  let folders = ''
+  before(async () => {
+    rig = await startLiteRig({ checkAnswers: false })
+    const { store } = rig.engine
+    const developer = await store.developers.first()
+    assert(developer !== null)
+    for (let n = 0; n <= 1000; n += 1) {
+      const user = userRecord(developer.id)
+      const box = accountRecord(user)
+      await store.users.createWithAccount(user, box)
+      const used = { userId: user.id, accountId: box.id, usedAt: Date.now() }
+      await store.tokens.create(tokenRecord(developer.id, { createdAt: Date.now() + 1000 * n, ...used }))
+      folders = `/lite/users/${user.id}/email_accounts/${box.label}/folders`
+      if (n === 1000) await store.folders.reconcile(box.id, box.epoch, manyFolders(), true)
+    }
+  })
+  after(() => rig.close())
+
+  test('connect tokens: the newest 1,000', async () => {
+    const created = (await rig.list('/lite/connect_tokens')).map((token) => Number(token['created']))
+    assert.equal(created.length, 1000)
+    assert.deepEqual(
+      created,
+      created.toSorted((one, other) => other - one),
+    )
+  })
+
+  for (const [what, path, bytes] of [
+    ['connect tokens', () => '/lite/connect_tokens', 1_000_000],
+    ['folders', () => folders, 1_500_000],
+  ] as const)
+    test(`60 lists of ${what} at once hold the loop for 100 ms at most`, async () => {
+      const client = `const ask = async () => {
+          const answer = await fetch('${rig.url}${path()}', { headers: { authorization: '${basic}' } })
+          const bytes = (await answer.arrayBuffer()).byteLength
+          if (answer.status !== 200 || bytes < ${bytes}) throw new Error(answer.status + ' with ' + bytes + ' bytes')
+        }
+        await Promise.all(Array.from({ length: 60 }, ask))`
+      const { value, ms } = await holdOf(async () => {
+        const asking = spawn(process.execPath, ['--input-type=module', '-e', client], { stdio: 'inherit' })
+        return (await once(asking, 'exit')) as unknown[]
+      })
+      assert.deepEqual(value, [0, null])
+      assert.ok(ms <= 100, `held for ${Math.round(ms)} ms`)
+    })
+})
+
+function manyFolders(): ListedFolder[] {
+  return Array.from({ length: 5000 }, (_, n) => ({
+    ...{ path: `Projects/${n}/a folder with a name`, delimiter: '/', attributes: [], specialUse: null },
+    ...{ selectable: true, messages: 0, unseen: 0 },
+  }))
+}
