@@ -64,7 +64,8 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
   operators: { key: ['id'], fields: ['createdAt'] },
   settings: { key: ['id'], fields: [] },
-  calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'path', 'status'], unsynced: true },
+  // SQLite reads `path` out of the record: it is long, and no index has it
+  calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'status'], unsynced: true },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
   folders: { key: ['id'], fields: ['accountId', 'path'] },
   contacts: { key: ['id'], fields: ['userId', 'totalCount', 'directCount', 'indirectCount'] },

@@ -198,6 +198,12 @@ function dropSurplusKeys(sql: Statements): void {
   }
 }
 
+/** A path may have 2 kB: it is stored once, in the record. */
+const callPaths = `
+ALTER TABLE calls DROP COLUMN path;
+ALTER TABLE calls ADD COLUMN path TEXT AS (json_extract(doc, '$.path')) VIRTUAL;
+`
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -215,6 +221,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   deletedKeys,
   'DROP TABLE IF EXISTS mail_versions',
   dropSurplusKeys,
+  callPaths,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
