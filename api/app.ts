@@ -1,5 +1,5 @@
 /** The front: a Koa application made of route values. */
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader, pageUrlReader } from './addresses.ts'
@@ -11,7 +11,7 @@ import { overviewRoute } from './admin/overview.ts'
 import { backupRoutes, retentionRoutes } from './admin/store.ts'
 import { adminWebhookRoutes } from './admin/webhooks.ts'
 import { applicationRoutes } from './application.ts'
-import type { FrameState, Middleware } from './call.ts'
+import type { FrameState } from './call.ts'
 import { wizardRoutes } from './connect/index.ts'
 import { createWizard, lostPages } from './connect/visit.ts'
 import { consoleRoutes } from './console/index.ts'
@@ -127,34 +127,33 @@ export function createApp({
   const readers = { api: baseUrlReader(config), pages: pageUrlReader(config) }
   // Browsers come to the management listener by its own address, or through a tunnel to it.
   const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })
-  const routingOf = (served: Served): Middleware =>
-    routing(
-      [...routes, ...pages].filter((route) => servedBy(served, route)),
-      served === 'management' ? { ...readers, pages: ownPages } : readers,
+  const logged = requestLog({ engine, calls, now })
+  const authenticated = authentication({ oauth, tries })
+  const dispatched = dispatch(createLimits(config, now), checkAnswers)
+  const callback = (served: Served = 'all'): RequestListener => {
+    const koa = new Koa<FrameState>()
+    koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
+    koa.use(errorAnswers(log))
+    koa.use(logged)
+    koa.use(lostPages(wizard))
+    koa.use(
+      routing(
+        [...routes, ...pages].filter((route) => servedBy(served, route)),
+        served === 'management' ? { ...readers, pages: ownPages } : readers,
+      ),
     )
-  const routings = { all: routingOf('all'), api: routingOf('api'), management: routingOf('management') }
-  const servedTo = new WeakMap<IncomingMessage, Served>()
-  const koa = new Koa<FrameState>()
-  koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
-  koa.use(errorAnswers(log))
-  koa.use(requestLog({ engine, calls, now }))
-  koa.use(lostPages(wizard))
-  koa.use((ctx, next) => routings[servedTo.get(ctx.req) ?? 'all'](ctx, next) as Promise<unknown>)
-  koa.use(bodyBeginning)
-  koa.use(authentication({ oauth, tries }))
-  koa.use(bodyRest)
-  koa.use(dispatch(createLimits(config, now), checkAnswers))
-  const handle = koa.callback()
+    koa.use(bodyBeginning)
+    koa.use(authenticated)
+    koa.use(bodyRest)
+    koa.use(dispatched)
+    const handle = koa.callback()
+    return (request, response) => void handle(request, response)
+  }
   return {
     /** Every route of the API, for documents and tests: the console's are no part of it. */
     routes,
-    /** Of a listener. */
-    callback:
-      (served: Served = 'all'): RequestListener =>
-      (request, response) => {
-        servedTo.set(request, served)
-        void handle(request, response)
-      },
+    /** Of a listener: with the routes that it serves. */
+    callback,
     /** Writes what is left of the call log. After the server is closed. */
     close: () => calls.close(),
   }

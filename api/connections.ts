@@ -9,6 +9,7 @@ import type { Socket } from 'node:net'
 import { type Config, networkOf } from '../engine/index.ts'
 import { clientAddressReader } from './addresses.ts'
 import { createCounts } from './limits.ts'
+import { alwaysAnswered } from './system.ts'
 
 type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_PER_ADDRESS' | 'MAILROOM_TRUST_PROXY'>
 
@@ -31,7 +32,6 @@ const spareMs = 2000
 const mostPipelined = 16
 /** Of a refusal. */
 const retryMs = 5000
-const alwaysAnswered = new Set(['/healthz', '/readyz', '/metrics'])
 
 interface Place {
   /** Why it is over a limit; null = it is not. */

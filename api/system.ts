@@ -116,10 +116,16 @@ const readyRoute = defineRoute('GET /readyz', {
 /** What a listener serves. With MAILROOM_ADMIN_PORT one has what operators need, the other the API. */
 export type Served = 'all' | 'api' | 'management'
 
+const healthPaths = ['/healthz', '/readyz']
+const operatorPaths = ['/metrics', '/console', '/admin']
+
+/** Also where there is no room for other calls. */
+export const alwaysAnswered: ReadonlySet<string> = new Set([...healthPaths, '/metrics'])
+
 /** Of a listener: health is served by each. */
 export function servedBy(served: Served, { path }: Route): boolean {
-  if (served === 'all' || path === '/healthz' || path === '/readyz') return true
-  return /^\/(?:metrics|console|admin)(?:\/|$)/.test(path) === (served === 'management')
+  if (served === 'all' || healthPaths.includes(path)) return true
+  return operatorPaths.some((of) => path === of || path.startsWith(`${of}/`)) === (served === 'management')
 }
 
 export type MetricsConfig = Pick<Config, 'MAILROOM_METRICS_TOKEN'>
