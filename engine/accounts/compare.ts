@@ -9,6 +9,7 @@ import { isAwaited, withNotes, withoutNotes, openNotes, isLikeMail } from './ide
 import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
 import type { FetchedMessage, FlagsOf, MailboxStatus } from './session-types.ts'
+import { yieldToLoop } from '../waits.ts'
 import { toSet } from './session/uids.ts'
 import type { BatchParts } from './state.ts'
 import {
@@ -150,9 +151,9 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
   const { session, state, deps, folderId } = context
   if (state.reading?.folderId === folderId) state.reading.isCompared = true
   const cursor = cursorOf(context)
-  const { known, vanished, unknown, unread, isOld } = await differences(context, cursor, exists)
+  const { vanished, unknown, unread, isOld } = await differences(context, cursor, exists)
   const isLate = isFirst && isOld
-  if (isLate || !(await takeOut(context, vanished, known, { exists, unread, cursor, isFirst }))) {
+  if (isLate || !(await takeOut(context, vanished, { exists, unread, cursor, isFirst }))) {
     await session.noop()
     return compareUids(context, session.selected?.exists ?? exists, false)
   }
@@ -160,14 +161,13 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
   if (unknown.length > 0) await session.noop()
   await readUnknown(context, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return vanished.filter((uid) => !state.own.isUnderWay(folderId, uid)).length
+  return vanished.filter(({ uid }) => !state.own.isUnderWay(folderId, uid)).length
 }
 
 /** Where index and server differ, in the range that the index claims to know. */
 interface Differences {
-  readonly known: ReadonlyMap<number, KnownUid>
   /** In the index alone. */
-  readonly vanished: readonly number[]
+  readonly vanished: readonly KnownUid[]
   /** On the server alone. */
   readonly unknown: readonly number[]
   /** Mail above the cursor that `exists` counts. */
@@ -176,26 +176,35 @@ interface Differences {
   readonly isOld: boolean
 }
 
+/** UIDs that are compared at once: between two steps others have their turn. */
+const step = 5000
+
 async function differences(context: FolderContext, cursor: FolderCursor, exists: number): Promise<Differences> {
   const from = Math.max(1, cursor.backfillBelow)
-  const present = new Set(await context.session.searchUids(`${from}:*`))
-  const known = await knownAt(context, [from, cursor.uidNext - 1])
-  const suspects = new Set(known.keys()).difference(present)
-  const vanished = await confirmGone(context, [...suspects])
-  const highest = present.values().reduce((max, uid) => Math.max(max, uid), 0)
-  const found = suspects.difference(new Set(vanished)).values()
+  const present = await context.session.searchUids(`${from}:*`)
+  const highest = present.at(-1) ?? 0
   const quarantined = new Set(cursor.quarantined)
-  const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
-  const above = [...present].filter((uid) => uid >= cursor.uidNext).length
-  // While older mail is not read, how many lie below is not known.
-  const below = from > 1 ? exists : present.size - above
-  return {
-    known,
-    vanished,
-    unknown: [...present].filter(isUnknown),
-    unread: Math.min(Math.max(0, exists - below), above),
-    isOld: found.some((uid) => uid > highest),
+  const vanished: KnownUid[] = []
+  const unknown: number[] = []
+  let isOld = false
+  // As many UIDs as the index may have in a step, and no more than the server shows in one.
+  const width = Math.ceil((cursor.uidNext - from) / Math.ceil(Math.max(1, present.length, cursor.exists) / step))
+  let at = 0
+  for (let low = from; low < cursor.uidNext;) {
+    await yieldToLoop()
+    const end = Math.min(low + width, cursor.uidNext, present[at + step] ?? Infinity)
+    const suspects = await knownAt(context, [low, end - 1])
+    for (let uid = present[at]; uid !== undefined && uid < end; uid = present[(at += 1)])
+      if (!suspects.delete(uid) && !quarantined.has(uid)) unknown.push(uid)
+    const gone = new Set(await confirmGone(context, [...suspects.keys()]))
+    vanished.push(...suspects.values().filter(({ uid }) => gone.has(uid)))
+    isOld ||= suspects.keys().some((uid) => uid > highest && !gone.has(uid))
+    low = end
   }
+  const above = present.length - at
+  // While older mail is not read, how many lie below is not known.
+  const below = from > 1 ? exists : at
+  return { vanished, unknown, unread: Math.min(Math.max(0, exists - below), above), isOld }
 }
 
 /** Gone is what a second SEARCH and a FETCH leave out too. */
@@ -220,8 +229,7 @@ interface Counted {
 /** false = another connection has stored newer counts, and it is the first comparison: nothing was taken out. */
 async function takeOut(
   context: FolderContext,
-  vanished: readonly number[],
-  known: ReadonlyMap<number, KnownUid>,
+  vanished: readonly KnownUid[],
   { exists, unread, cursor: first, isFirst }: Counted,
 ): Promise<boolean> {
   const { deps } = context
@@ -229,7 +237,7 @@ async function takeOut(
   let isLate = false as boolean
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
-    const page = vanished.slice(start, start + batch)
+    const page = vanished.slice(start, start + batch).map(({ uid }) => uid)
     await commit(context, (cursor, folder) => {
       if (cursor.uidValidity !== first.uidValidity || isRenumbered(context, folder, cursor)) return null
       const isMoved = cursor.uidNext !== before.uidNext || cursor.exists !== before.exists
@@ -239,7 +247,7 @@ async function takeOut(
       if (isMoved) return { cursor, vanished: page }
       before = { ...cursor, exists: exists - unread, syncedAt: deps.now() }
       // The first page takes all of them off the counts: of the next it looks as if they were off already.
-      const gone = start === 0 ? unseenGone(folder, exists, vanished, known) : 0
+      const gone = start === 0 ? unseenGone(folder, exists, vanished) : 0
       return {
         cursor: before,
         vanished: page,

@@ -40,12 +40,7 @@ export function unseenTurned(
 }
 
 /** Unseen ones among these that are still in the counts. `messages` = how many the folder has without them. */
-export function unseenGone(
-  folder: FolderRecord,
-  messages: number,
-  uids: readonly number[],
-  known: ReadonlyMap<number, KnownUid>,
-): number {
+export function unseenGone(folder: FolderRecord, messages: number, gone: readonly KnownUid[]): number {
   if (folder.messages === messages) return 0
-  return uids.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
+  return gone.filter(({ flags }) => !flags.includes('\\Seen')).length
 }

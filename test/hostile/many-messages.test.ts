@@ -1,9 +1,17 @@
 /** A folder of nearly as many messages as are allowed: no piece of work over its UIDs holds the loop. */
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { remainingUids } from '../../engine/accounts/background.ts'
+import { compareUids } from '../../engine/accounts/compare.ts'
+import { cursorOf } from '../../engine/accounts/write.ts'
 import type { FolderCursor } from '../../engine/store/records.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { openStage } from '../engine/accounts/stage.ts'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
 import { play } from '../support/imap-server/play.ts'
 
@@ -75,4 +83,43 @@ suite('a folder of 1,900,000 messages', () => {
       assert(longest < longestMs, `${Math.round(longest)} ms`)
     })
   }
+
+  test(`compared with the index: no turn takes more than ${longestMs} ms`, async (t) => {
+    const path = join(mkdtempSync(join(tmpdir(), 'mr-many-')), 'store.sqlite')
+    const index = await createSqliteStore({ path, sync: 'off' })
+    const stage = await openStage(t, {
+      capabilities: [...fullCapabilities, 'ESEARCH'],
+      wrap: (store) => ({ ...store, messages: { ...store.messages, knownUids: index.messages.knownUids } }),
+    })
+    stage.parts.defer(async () => {
+      await index.close()
+      rmSync(dirname(path), { recursive: true })
+    })
+    const worker = await stage.work()
+    await worker.readAll()
+    const { id: folderId } = await stage.folder('INBOX')
+    const context = { ...worker.context, folderId }
+    const { uidValidity } = cursorOf(context)
+    const database = new DatabaseSync(path)
+    const insert = database.prepare(`WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+      INSERT INTO placements (folder_id, uid_validity, uid, message_id, flags, modseq, rev)
+      SELECT ?, ?, i, 'm' || i, '[]', '1', 1 FROM n`)
+    insert.run(exists, folderId, uidValidity)
+    database.close()
+    await worker.state.commit(folderId, () => ({ cursor: { ...cursorOf(context), uidNext: exists + 1, exists } }))
+    const lines = [`* ${exists} EXISTS`, `* OK [UIDVALIDITY ${uidValidity}] ok`, `* OK [UIDNEXT ${exists + 1}] ok`]
+    stage.server.hooks = {
+      command: ({ name, tag }) =>
+        name === 'SELECT'
+          ? { lines, tagged: 'OK done' }
+          : name === 'UID SEARCH'
+            ? { lines: [`* ESEARCH (TAG "${tag}") UID ALL 1:${exists}`], tagged: 'OK done' }
+            : undefined,
+    }
+    await worker.session.select('INBOX', { refresh: true })
+    const most = watchTurns(t)
+    assert.equal(await compareUids(context, exists), 0)
+    const longest = await most()
+    assert(longest < longestMs, `${Math.round(longest)} ms`)
+  })
 })
