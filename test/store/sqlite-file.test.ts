@@ -121,39 +121,6 @@ describe('the file', () => {
     database.close()
   })
 
-  test('has the path of a call once, also of an older schema', async () => {
-    const path = newPath()
-    const [developerId, called] = ['d'.repeat(24), `/lite/users/${'x'.repeat(2000)}`]
-    const call = { developerId, userId: null, at: epochStart, method: 'GET', status: 200, durationMs: 1 }
-    const old = new DatabaseSync(path)
-    for (const step of migrations.slice(0, 8)) old.exec(String(step))
-    old
-      .prepare('INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
-      .run('a', developerId, '', epochStart, 'GET', called, 200, JSON.stringify({ ...call, id: 'a', path: called }))
-    old.exec('PRAGMA user_version = 8')
-    old.close()
-    await withStore(path, async (store) => {
-      await store.calls.append([
-        { ...call, id: 'b', path: called },
-        { ...call, id: 'c', path: '/lite/users' },
-      ])
-      const found = await store.calls.list({ developerId, path: called }, { limit: 9, offset: 0 })
-      assert.deepEqual(
-        found.map(({ id }) => id),
-        ['b', 'a'],
-      )
-    })
-    const database = new DatabaseSync(path)
-    const stored = database
-      .prepare('PRAGMA table_xinfo(calls)')
-      .all()
-      .filter((column) => column['hidden'] === 0)
-    const bytes = stored.map((column) => `octet_length(${String(column['name'])})`).join('+')
-    for (const row of database.prepare(`SELECT ${bytes} AS bytes FROM calls WHERE id <> 'c'`).all())
-      assert.ok(Number(row['bytes']) < 1.2 * called.length, `${String(row['bytes'])} bytes`)
-    database.close()
-  })
-
   test('of a newer schema is refused with one line, and left as it is', async () => {
     const path = newPath()
     await withStore(path, (store) => store.ping())

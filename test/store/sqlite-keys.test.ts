@@ -1,4 +1,4 @@
-/** Mail to thousands of people in a file of before its keys were bounded. */
+/** What later schemas store less of, in a file of an earlier one. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { migrations } from '../../engine/store/sqlite/schema.ts'
 import { noAddresses } from '../support/records.ts'
 import { createMailbox } from './contract/mailbox.ts'
-import { messageFacts } from './contract/records.ts'
+import { epochStart, messageFacts } from './contract/records.ts'
 
 test('a file of an older schema keeps no more keys of a message than its writes do', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'mr-keys-'))
@@ -34,5 +35,40 @@ test('a file of an older schema keeps no more keys of a message than its writes 
   const second = await createSqliteStore({ path, sync: 'off' })
   assert.deepEqual(keys(), kept)
   await second.close()
+  database.close()
+})
+
+test('a file of an older schema has the path of a call once', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'mr-calls-'))
+  t.after(() => rmSync(directory, { recursive: true }))
+  const path = join(directory, 'store.sqlite')
+  const [developerId, called] = ['d'.repeat(24), `/lite/users/${'x'.repeat(2000)}`]
+  const call = { developerId, userId: null, at: epochStart, method: 'GET', status: 200, durationMs: 1 }
+  const old = new DatabaseSync(path)
+  for (const step of migrations.slice(0, 8)) old.exec(String(step))
+  old
+    .prepare('INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
+    .run('a', developerId, '', epochStart, 'GET', called, 200, JSON.stringify({ ...call, id: 'a', path: called }))
+  old.exec('PRAGMA user_version = 8')
+  old.close()
+  const store = await createSqliteStore({ path, sync: 'off' })
+  await store.calls.append([
+    { ...call, id: 'b', path: called },
+    { ...call, id: 'c', path: '/lite/users' },
+  ])
+  const found = await store.calls.list({ developerId, path: called }, { limit: 9, offset: 0 })
+  assert.deepEqual(
+    found.map(({ id }) => id),
+    ['b', 'a'],
+  )
+  await store.close()
+  const database = new DatabaseSync(path)
+  const stored = database
+    .prepare('PRAGMA table_xinfo(calls)')
+    .all()
+    .filter((column) => column['hidden'] === 0)
+  const bytes = stored.map((column) => `octet_length(${String(column['name'])})`).join('+')
+  for (const row of database.prepare(`SELECT ${bytes} AS bytes FROM calls WHERE id <> 'c'`).all())
+    assert.ok(Number(row['bytes']) < 1.2 * called.length, `${String(row['bytes'])} bytes`)
   database.close()
 })
