@@ -17,6 +17,7 @@ import {
   batchesOf,
   cursorOf,
   type FolderContext,
+  knownAt,
   moveCursor,
   quarantine,
   storeRead,
@@ -182,6 +183,8 @@ async function readListed(
 ): Promise<number> {
   const { session, deps } = context
   const { uidNext } = cursorOf(context)
+  // What a MOVE or COPY of ours has put there. No count tells that it has left before it was read here.
+  const ours = await knownAt(context, [uidNext, Infinity])
   const listed = await session.searchUids(`${uidNext}:*`)
   const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
   for (const page of batchesOf(deps, uids)) {
@@ -193,6 +196,8 @@ async function readListed(
     await storeNew(context, all, poison)
   }
   await passGap(context)
+  const { exists } = session.selected ?? cursorOf(context)
+  if (ours.size > uids.filter((uid) => ours.has(uid)).length) await compareUids(context, exists)
   return uids.length
 }
 

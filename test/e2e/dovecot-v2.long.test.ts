@@ -137,6 +137,13 @@ suite(`2.0 on Dovecot, ${chosenStore().kind} store`, needs('dovecot'), () => {
     await box.append('Work/&ANw-ber', [mail({ to: first, subject: 'just now' })], ['\\Deleted'])
     assert.deepEqual(await world.ok(`POST ${folder}/expunge`, { path }), { success: true })
     assert.deepEqual(await placesOn(box, 'just now', ['Work/&ANw-ber']), [])
+    await box.append('INBOX', [mail({ to: first, subject: 'moved in' })])
+    await world.ok(`POST ${account}/sync`)
+    const message = { message_id: await world.idOf('moved in') }
+    const one = `${account}/messages/{message_id}`
+    await world.ok(`POST ${one}`, { path: message, body: { dst_folder: 'Work/Über', move: 1, flag_deleted: 1 } })
+    assert.deepEqual(await world.ok(`POST ${folder}/expunge`, { path }), { success: true })
+    assert.equal((await world.call(`GET ${one}`, { path: message })).status, 404)
     const listed = await world.list(`GET ${source}/folders`, { query: { include_extended_counts: 1 } })
     assert.deepEqual(names(listed, 'name').sort(), ['Archive', 'INBOX', 'Junk', 'Sent', 'Work', 'Work/Über'])
     const uses = listed.map(({ name, symbolic_name }) => [name, symbolic_name])

@@ -10,22 +10,9 @@ import { basic } from '../core/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 
-const subjects = [
-  'flagged',
-  'copied',
-  'moved',
-  'dropped',
-  'foldered',
-  'set',
-  'sent',
-  'given',
-  'kept',
-  'twice',
-  'both',
-  'doubled',
-  'alone',
-  'disguised',
-]
+const subjects = 'flagged copied moved dropped foldered set sent given kept twice both doubled alone disguised'.split(
+  ' ',
+)
 const other = 'second@mail.example'
 const messageLimit = 100_000
 
@@ -235,15 +222,8 @@ suite('writes of 2.0', () => {
     assert.deepEqual(lies(), ['Archive'])
     assert.equal((await put('[]')).status, 400)
     assert.equal((await put('["Nowhere"]')).status, 404)
-    assert.equal(
-      (
-        await rig.call('POST', path, undefined, {
-          headers: { authorization: basic, 'content-type': 'application/json' },
-          body: '[1]',
-        })
-      ).status,
-      400,
-    )
+    const headers = { authorization: basic, 'content-type': 'application/json' }
+    assert.equal((await rig.call('POST', path, undefined, { headers, body: '[1]' })).status, 400)
     assert.deepEqual(lies(), ['Archive'])
   })
 
@@ -280,6 +260,25 @@ suite('writes of 2.0', () => {
     await refused('DELETE', folder, undefined, 404, /^folder Projects\/New is invalid$/)
     await refused('POST', `${folder}/expunge`, undefined, 404, /^folder Projects\/New is invalid$/)
     await refused('DELETE', `${box.source}/folders/inbox`, undefined, 400, /^folder: INBOX/)
+  })
+
+  test('an expunged message is a 404 at once for the caller, in INBOX too; what is not \\Deleted stays', async () => {
+    const going = ['one', 'two', 'three', 'four', 'five', 'six']
+    const mine = await v2Mailbox(rig, 'expunger', { subjects: ['stays', ...going] })
+    for (const [at, subject] of going.entries()) {
+      const path = `${mine.account}/messages/${await mine.indexed(subject)}`
+      const folder = at % 2 === 0 ? 'INBOX' : 'Archive'
+      // The move puts it into the index of a folder that has not been read since.
+      if (folder !== 'INBOX') await rig.ok('POST', path, { dst_folder: folder, move: 1 })
+      await rig.ok('POST', `${path}/flags`, { deleted: 1 })
+      // What comes at the same time leaves the number of messages as it was.
+      if (at % 3 === 0) rig.imap.append(mine.email, folder, mail({ to: mine.email, subject: `${subject} comes` }))
+      assert.deepEqual(await rig.ok('POST', `${mine.source}/folders/${folder}/expunge`), { success: true })
+      await refused('GET', path, undefined, 404, /^message /)
+      const { nb_messages } = await rig.ok('GET', `${mine.source}/folders/${folder}`)
+      assert.equal(nb_messages, onServer(folder, mine.email).length, subject)
+    }
+    await rig.ok('GET', `${mine.account}/messages/${await mine.indexed('stays')}`)
   })
 
   test('folders are emptied and removed by their use too, hidden or not', async () => {
