@@ -5,7 +5,7 @@
  * earlier write of its own, whose answer was lost, may come late: then the row is read again and the step repeated.
  */
 import { LRUCache } from 'lru-cache'
-import type { AnyBulkWriteOperation, Filter, Sort } from 'mongodb'
+import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
 import type { Step } from '../rows.ts'
@@ -170,6 +170,18 @@ async function totals({ collections: { messages }, read }: MongoContext, account
   return { messages: live, attachments: attachments?.sum ?? 0 }
 }
 
+/** Those with this Message-ID, then those with this id of a hosted provider, in one command. */
+function namedSteps(accountId: string, reference: string, limit: number): Document[] {
+  const named = (name: Filter<MessageDoc>): Document[] => [
+    { $match: { accountId, ...name } },
+    { $sort: liveFirst },
+    { $limit: limit },
+    { $project: only },
+  ]
+  const hosted = { coll: 'messages', pipeline: named({ hostedMessageId: reference }) }
+  return [...named({ emailMessageId: reference }), { $unionWith: hosted }]
+}
+
 export function createMessages(context: MongoContext): MessageStore {
   const { read } = context
   const { messages } = context.collections
@@ -179,15 +191,13 @@ export function createMessages(context: MongoContext): MessageStore {
   const list = (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
     rows(messageFilter(accountId, query), messageOrder(query), limit, offset)
   const findAll = async (accountId: string, reference: string, limit: number): Promise<MessageRecord[]> => {
-    const named = (name: Filter<MessageDoc>) => rows({ accountId, ...name }, liveFirst, limit)
-    // of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers); live mail is looked up
-    // by it
-    const steps = [{ _id: reference }, { emailMessageId: reference }, { hostedMessageId: reference }]
-    for (const step of reference.includes('@') ? steps.slice(1, 2) : steps) {
-      const found = await named(step)
-      if (found.length > 0) return found
-    }
-    return []
+    // Of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers).
+    if (reference.includes('@')) return rows({ accountId, emailMessageId: reference }, liveFirst, limit)
+    const own = await rows({ _id: reference, accountId }, liveFirst, 1)
+    if (own.length > 0) return own
+    const both = await messages.aggregate<MessageDoc>(namedSteps(accountId, reference, limit), read).toArray()
+    const isHosted = both[0]?.emailMessageId !== reference
+    return both.filter((doc) => isHosted || doc.emailMessageId === reference).map(messageRecord)
   }
   return {
     list,

@@ -25,32 +25,33 @@ export function lookupsContract({ store }: Subject): void {
       assert.equal(await store.messages.get(mailbox.account.id, '0'.repeat(24)), null)
     })
 
-    test('with one Message-ID: live before gone, newest first', async () => {
-      const mailbox = await createMailbox(store)
-      // one Message-ID, three identities: mail that was sent again in another form
-      const rows = [1, 3, 2].map((age, index) => {
-        const uid = index + 1
-        const added = mailbox.added('INBOX', uid, { emailMessageId: 'twice@x', sentAt: epochStart + age })
-        return { ...added, id: `${mailbox.account.id.slice(0, 23)}${uid}`, identity: `hdr:${uid}` }
+    for (const name of ['twice@x', 'twice'])
+      test(`with one Message-ID, ${name}: live before gone, newest first`, async () => {
+        const mailbox = await createMailbox(store)
+        // one Message-ID, three identities: mail that was sent again in another form
+        const rows = [1, 3, 2].map((age, index) => {
+          const uid = index + 1
+          const added = mailbox.added('INBOX', uid, { emailMessageId: name, sentAt: epochStart + age })
+          return { ...added, id: `${mailbox.account.id.slice(0, 23)}${uid}`, identity: `hdr:${uid}` }
+        })
+        await mailbox.apply('INBOX', { added: rows })
+        const all = async (limit = 9) =>
+          (await store.messages.findAll(mailbox.account.id, name, limit)).map(({ id }) => Number(id.slice(-1)))
+        const found = async () => (await store.messages.find(mailbox.account.id, name))?.placements[0]?.uid
+        assert.equal(await found(), 2)
+        assert.deepEqual(
+          [await all(), await all(2)],
+          [
+            [2, 3, 1],
+            [2, 3],
+          ],
+        )
+        await mailbox.apply('INBOX', { vanished: [2], vanishedAt: epochStart })
+        assert.equal(await found(), 3)
+        assert.deepEqual(await all(), [3, 1, 2])
+        await mailbox.apply('INBOX', { vanished: [1, 3], vanishedAt: epochStart })
+        assert.equal((await store.messages.find(mailbox.account.id, name))?.id, rows[1]?.id)
       })
-      await mailbox.apply('INBOX', { added: rows })
-      const all = async (limit = 9) =>
-        (await store.messages.findAll(mailbox.account.id, 'twice@x', limit)).map(({ id }) => Number(id.slice(-1)))
-      const found = async () => (await store.messages.find(mailbox.account.id, 'twice@x'))?.placements[0]?.uid
-      assert.equal(await found(), 2)
-      assert.deepEqual(
-        [await all(), await all(2)],
-        [
-          [2, 3, 1],
-          [2, 3],
-        ],
-      )
-      await mailbox.apply('INBOX', { vanished: [2], vanishedAt: epochStart })
-      assert.equal(await found(), 3)
-      assert.deepEqual(await all(), [3, 1, 2])
-      await mailbox.apply('INBOX', { vanished: [1, 3], vanishedAt: epochStart })
-      assert.equal((await store.messages.find(mailbox.account.id, 'twice@x'))?.id, rows[1]?.id)
-    })
 
     test('by Message-IDs: of each the one that counts, within the account', async () => {
       const mailbox = await createMailbox(store)

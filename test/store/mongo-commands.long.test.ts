@@ -1,0 +1,92 @@
+/** What a read of the API asks of MongoDB: at most two commands, mostly one, once the account has been asked before. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
+import { basic } from '../api/core/rig.ts'
+import { needs } from '../support/require.ts'
+import { databaseOn, dropDatabase } from '../support/store-choice.ts'
+import { commandName, createProxy, type Proxy } from './mongo-proxy.ts'
+
+/** What is kept in memory by the writes that pass the process: users, accounts, folders, and their totals. */
+const none: readonly string[] = []
+const messages = ['find messages']
+
+suite('commands of a read', needs('mongodb'), () => {
+  let uri = ''
+  let proxy: Proxy
+  let rig: LiteRig
+  let box: TestMailbox
+  let ids: string[] = []
+  before(async () => {
+    uri = databaseOn(process.env['MONGODB_URI'] ?? '', `mailroom_commands_${process.pid}`)
+    proxy = await createProxy(uri)
+    rig = await startLiteRig({ env: { MONGODB_URI: proxy.uri, MAILROOM_FOLDER_POLL: '1h' } })
+    const subjects = ['one', 'two', 'three', 'four']
+    box = await rig.mailbox('reader', { subjects })
+    ids = await Promise.all(subjects.map((subject) => box.indexed(subject)))
+  })
+  after(async () => {
+    await rig.close()
+    await proxy.close()
+    await dropDatabase(uri)
+  })
+
+  /** Commands of this call, but for what the process does beside it: the call log, in batches, and the lead's beat. */
+  async function commandsOf(path: string, status = 200): Promise<string[]> {
+    proxy.seen.length = 0
+    const answer = await rig.call('GET', path, undefined, { headers: { authorization: basic } })
+    assert.equal(answer.status, status, answer.text)
+    const shown = proxy.seen.map((command) => `${commandName(command)} ${String(command[commandName(command)])}`)
+    return shown.filter((command) => command !== 'insert calls' && !command.endsWith(' meta'))
+  }
+
+  /** `paths`: the same call, each with an answer of its own, so that no kept answer serves it. The first warms up. */
+  async function ask(paths: readonly string[], expected: readonly string[], status?: number): Promise<void> {
+    for (const [at, path] of paths.entries()) {
+      const asked = await commandsOf(path, status)
+      if (at > 0) assert.deepEqual(asked, expected, path)
+    }
+  }
+
+  const limits = (path: string, from = 1): string[] => [0, 1, 2].map((more) => `${path}?limit=${from + more}`)
+  const thrice = (path: string): string[] => [path, path, path]
+  const of = (end = ''): string[] => ids.map((id) => `${box.path}/messages/${id}${end}`)
+  const unknown = (): string[] => [1, 2, 3].map((digit) => `${box.path}/messages/${String(digit).repeat(24)}`)
+
+  test('lists of messages, and one message', async () => {
+    await ask(limits(`${box.path}/messages`), messages)
+    await ask(limits(`/lite/users/${box.userId}/email_accounts/0/messages`, 4), messages)
+    await ask(limits(`${box.path}/folders/INBOX/messages`), messages)
+    await ask(limits(`/2.0/accounts/${box.userId}/messages`), messages)
+    await ask(of(), messages)
+    await ask(of('/flags'), messages)
+    await ask(of('?include_flags=1'), messages)
+    const folder = ids.map((id) => `${box.path}/folders/INBOX/messages/${id}`)
+    await ask(folder, messages)
+    await ask(thrice(`${box.path}/messages/${encodeURIComponent('<one@sender.example>')}/flags`), messages)
+  })
+
+  test('a message that is not there, and a user and an account', async () => {
+    await ask(unknown(), [...messages, 'aggregate messages'], 404)
+    await ask([`${box.path}/messages/a@b`, `${box.path}/messages/c@d`], messages, 404)
+    await ask(thrice(`/lite/users/${box.userId}/email_accounts/nobody`), none, 404)
+    await ask(thrice(`/lite/users/${'0'.repeat(24)}`), ['find users'], 404)
+  })
+
+  test('an answer that is asked for again, folders, user and account ask nothing', async () => {
+    await ask(thrice(`${box.path}/messages`), none)
+    await ask(thrice(`${box.path}/folders`), none)
+    await ask(thrice(`${box.path}/folders/INBOX`), none)
+    await ask(thrice(`/lite/users/${box.userId}`), none)
+    await ask(thrice(`/2.0/accounts/${box.userId}`), none)
+    await ask(thrice(`/lite/users/${box.userId}/email_accounts`), none)
+    await ask(thrice(box.path), none)
+  })
+
+  test('contacts and webhooks, and lists of users', async () => {
+    await ask(limits(`/lite/users/${box.userId}/contacts`), ['find contacts'])
+    await ask(thrice(`/lite/users/${box.userId}/webhooks`), ['find webhooks'])
+    await ask(thrice('/lite/webhooks'), ['find webhooks'])
+    await ask(limits('/lite/users'), ['find users', 'find accounts'])
+  })
+})
