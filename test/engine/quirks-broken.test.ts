@@ -28,6 +28,19 @@ suite('a connection that fails', () => {
     assert.equal(closings(session).length, 1)
   })
 
+  test('a fault of ours while an answer is read ends the session, and names it', async (t) => {
+    const { server, inbox } = await play(t)
+    const session = await inbox()
+    session.listen(({ type }) => {
+      if (type === 'exists') throw new TypeError('a bug')
+    })
+    server.append('ann', 'INBOX', 'Subject: one\r\n\r\n')
+    const error = await failure(session.noop(), 'internal')
+    assert.equal(error.message, 'the response * 1 EXISTS could not be handled')
+    assert(error.cause instanceof TypeError)
+    assert.equal(session.closed, true)
+  })
+
   test('row 22: a slow answer is waited for as long as bytes come', async (t) => {
     const { server, inbox } = await play(t)
     fill(server, 6)

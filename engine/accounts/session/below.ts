@@ -18,7 +18,7 @@ import { parser } from 'imapflow/lib/handler/imap-handler.js'
 import { once } from 'node:events'
 import type { LookupFunction, Socket } from 'node:net'
 import type { Release } from '../../budget.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, isAppError } from '../../errors.ts'
 import { yieldToLoop } from '../../waits.ts'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
@@ -302,16 +302,19 @@ function withoutNuls(payload: Buffer): Buffer {
 
 const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 
-/** What cannot be read, by imapflow's parser or by us, is left out. */
+/** What the parser cannot read is left out. A handler reads whatever was parsed: its error is a fault of ours. */
 async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, onUnparsed }: Heard): Promise<void> {
   const line = payload.toString('latin1', 0, longestHeard)
   onLine(line)
+  const plain = literals.length > 0 ? null : plainOf(payload)
+  const parsed = plain ?? (await parser(payload, { literals: [...literals] }).catch(() => null))
   try {
-    const plain = literals.length > 0 ? null : plainOf(payload)
-    const response = plain ?? (await parser(payload, { literals: [...literals] }))
-    await wire.getUntaggedHandler(response.command ?? '', response.attributes)?.(response)
-  } catch {
-    onUnparsed(line)
+    if (parsed === null) onUnparsed(line)
+    else await wire.getUntaggedHandler(parsed.command ?? '', parsed.attributes)?.(parsed)
+  } catch (cause) {
+    if (isAppError(cause)) throw cause
+    const name = line.split(' ', 3).join(' ')
+    throw new AppError('internal', `the response ${name} could not be handled`, { cause })
   }
 }
 
