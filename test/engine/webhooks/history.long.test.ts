@@ -26,8 +26,8 @@ async function past(count: number): Promise<string[]> {
   return old.map(({ subject }) => subject)
 }
 
-function scanning(path: string): Promise<WebhookRecord> {
-  return hook(path, { receiveHistorical: true })
+function scanning(path: string, retrySchedule: string | null = null): Promise<WebhookRecord> {
+  return hook(path, { receiveHistorical: true, retrySchedule })
 }
 
 function subjects(path: string): string[] {
@@ -45,9 +45,10 @@ suite('historical scans', () => {
     await startAnew(env)
     const all = await past(250)
     const dead: WebhookRecord[] = []
-    for (let index = 0; index < 25; index += 1) {
+    // Twice as many as scans go on at once. Only the first is tried again and again: the others cost no time.
+    for (let index = 0; index < 8; index += 1) {
       receiver.script(`/dead${index}`, [], { status: 503 })
-      dead.push(await scanning(`/dead${index}`))
+      dead.push(await scanning(`/dead${index}`, index === 0 ? null : '1h'))
     }
     await until('their backlogs are full', async () => {
       const waiting = await Promise.all(dead.map(({ id }) => rig.store.outbox.backlog(id)))
