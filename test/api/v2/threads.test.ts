@@ -174,7 +174,12 @@ suite('threads of 2.0', () => {
       return [subjects(thread), listed.length, lists.map((one) => one['subject']).join(' ')]
     }
     assert.deepEqual(await look(), ['kept', 1, 'kept'])
+    // Nor does it count as the newest of the thread.
+    const later = Math.floor(day(2).getTime() / 1000) - 60
+    const active = async () => (await rig.list(`${hiding.account}/threads?activity_after=${later}`)).length
+    assert.equal(await active(), 0)
     await rig.ok('POST', hiding.source, { sync_all_folders: 1 })
     assert.deepEqual(await look(), ['kept thrown', 2, 'kept thrown alone'])
+    assert.equal(await active(), 2)
   })
 })
