@@ -145,7 +145,6 @@ class Queue implements FairQueue {
       this.#count(line, -1)
       this.#tidy(developerId, line)
       reject(signal?.reason as Error)
-      this.#advance()
     }
     signal?.addEventListener('abort', leave, { once: true })
     this.#advance()
