@@ -19,7 +19,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 export function createMetrics(sources: Sources = {}) {
   const registry = new Registry()
   const registers = [registry]
-  if (sources.ownsProcess === true) collectDefaultMetrics({ register: registry })
+  if (sources.ownsProcess === true)
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: delayEveryMs })
   addGauges(registry, sources)
 
   const counter = <TLabel extends string>(name: string, help: string, ...labelNames: TLabel[]) =>
@@ -147,16 +148,23 @@ function byTag(counts: Counts = new Map()): readonly Labelled<'tag'>[] {
   return Array.from(counts, ([tag, value]) => [{ tag }, value] as const)
 }
 
-/** Percentiles since the last time they were asked for. The histogram costs nothing until there is a delay. */
+/** The event loop is looked at so often. Each look wakes the process: of an idle one it is nearly all the work. */
+const delayEveryMs = 100
+
+/** Seconds by which the event loop was late, of a histogram with one look in `delayEveryMs`. */
+function delayOf(nanoseconds: number): number {
+  return Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - delayEveryMs / 1000) : 0
+}
+
+/** Percentiles since the last time they were asked for. */
 function createLoopDelay(): () => readonly Labelled<'quantile'>[] {
-  const delays = monitorEventLoopDelay({ resolution: 10 })
+  const delays = monitorEventLoopDelay({ resolution: delayEveryMs })
   delays.enable()
   return () => {
-    const seconds = (nanoseconds: number): number => (Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0)
     const samples = [
-      [{ quantile: '0.5' }, seconds(delays.percentile(50))],
-      [{ quantile: '0.99' }, seconds(delays.percentile(99))],
-      [{ quantile: '1' }, seconds(delays.max)],
+      [{ quantile: '0.5' }, delayOf(delays.percentile(50))],
+      [{ quantile: '0.99' }, delayOf(delays.percentile(99))],
+      [{ quantile: '1' }, delayOf(delays.max)],
     ] as const
     delays.reset()
     return samples
@@ -235,8 +243,6 @@ export interface Sample {
 
 export const sampleMs = 10_000
 const mostSamples = 360
-/** The event loop is looked at so often. */
-const lookMs = 20
 
 export type History = ReturnType<typeof createHistory>
 
@@ -253,13 +259,13 @@ export function createHistory({ metrics, now = Date.now, everyMs = sampleMs }: H
     samples: (): readonly Sample[] => samples,
     /** Samples until the answered function is called. */
     start(): () => void {
-      const delay = monitorEventLoopDelay({ resolution: lookMs })
+      const delay = monitorEventLoopDelay({ resolution: delayEveryMs })
       delay.enable()
       let last: Totals | null = null
       const take = async (): Promise<void> => {
         const at = now()
         const totals = { at, ...(await totalsOf(metrics)) }
-        const loopDelayMs = Math.max(0, delay.max / 1e6 - lookMs)
+        const loopDelayMs = 1000 * delayOf(delay.max)
         delay.reset()
         if (last !== null) {
           const memoryMib = memoryUsed() ?? samples.at(-1)?.memoryMib ?? 0
