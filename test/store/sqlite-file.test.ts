@@ -14,6 +14,8 @@ import type { MessageRecord } from '../../engine/store/records.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { openKeyedCollections } from '../../engine/store/sqlite/keyed.ts'
+import { createOutbox } from '../../engine/store/sqlite/outbox.ts'
 import { migrations } from '../../engine/store/sqlite/schema.ts'
 import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, developerRecord, epochStart, userRecord } from './contract/records.ts'
@@ -251,7 +253,9 @@ describe('writes that share a commit', () => {
     assert.equal(await database.writeUnsynced(mode), normal)
     assert.equal(await database.write(mode), full)
     assert.deepEqual(await Promise.all([database.writeUnsynced(mode), database.write(mode)]), [full, full])
-    assert.equal(await database.writeUnsynced(mode), normal)
+    // Results of callbacks are of that kind.
+    await createOutbox(database, openKeyedCollections(database, Date.now)).record([])
+    assert.equal(mode(), normal)
     database.close()
     const loose = openDatabase(path, 'off', 50)
     assert.equal(await loose.writeUnsynced(() => loose.number('PRAGMA synchronous')), 0)

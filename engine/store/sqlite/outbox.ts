@@ -223,7 +223,8 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
       db.read(() =>
         db.rows(late, developerId, limit).map((row) => ({ channelId: String(row['id']), ...backlogOf(row) })),
       ),
-    record: (results) => db.write(() => record(db, results)),
+    // A result that a power loss took is made again: the callback goes out once more under its webhook-id.
+    record: (results) => db.writeUnsynced(() => record(db, results)),
     list: async (query, limits) => {
       const read = deliveryPage(query, allStates, 'DESC', limits)
       return read === null ? [] : ((await db.readLong(read)) as OutboxRecord[])
