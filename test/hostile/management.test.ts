@@ -1,10 +1,16 @@
 /** The management listener: what operators need is served there alone, also while the API's port is at its limit. */
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
+import { promisify } from 'node:util'
 import { openStage } from '../e2e/stage.ts'
 import { until } from '../support/until.ts'
 import { addressOf, destroyAll, hold } from './sockets.ts'
 import { say } from './stranger.ts'
+
+const run = (command: string, args: readonly string[], env: Record<string, string>) =>
+  promisify(execFile)(command, args, { env: { PATH: process.env['PATH'], ...env } })
 
 suite('the management listener', () => {
   test('serves health, metrics, console and admin API alone, and refuses no health check for the API', async () => {
@@ -28,6 +34,14 @@ suite('the management listener', () => {
     const login = { method: 'POST', headers: { origin: own, 'content-type': 'application/x-www-form-urlencoded' } }
     const [, password = ''] = /"console":"[^"]+","shownOnce":"([^"]+)"/.exec(service.log()) ?? []
     assert.equal((await say(`${own}/console/login`, { ...login, body: `password=${password}` })).status, 303)
+
+    // What the image asks of itself.
+    const check = /^HEALTHCHECK .*\\\n +CMD (\[.*\])$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1] ?? assert.fail()
+    const [command = '', ...args] = JSON.parse(check) as string[]
+    const portOf = (base: string): string => new URL(base).port
+    const ports = [{ MAILROOM_ADMIN_PORT: portOf(own), MAILROOM_PORT: '1' }, { MAILROOM_PORT: portOf(service.url) }]
+    for (const env of ports) assert.equal((await run(command, args, env)).stderr, '')
+    await assert.rejects(run(command, args, { MAILROOM_PORT: '1' }))
 
     const held = []
     for (let n = 0; n < 60; n += 1) held.push(await hold(service.url, addressOf(n), []))
