@@ -125,7 +125,7 @@ const keys = {
   MAILROOM_STORE_TIMEOUT: [durationKey('10s', '100ms'), 'deadline of one operation of the store'],
   MAILROOM_SQLITE_SYNC: [
     choiceKey('full', 'off', 'normal', 'full'),
-    'durability of the embedded store: full survives power loss, normal survives a crash of the process',
+    'durability of the embedded store: full survives power loss (delivered callbacks may be repeated), normal a crash of the process',
   ],
   MAILROOM_API_KEY: [optionalText, 'API key of the first developer; else made, and shown once at the first start'],
   MAILROOM_API_SECRET: [optionalSecret, 'API secret of the first developer; at least 16 characters'],
