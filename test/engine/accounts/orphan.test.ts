@@ -9,7 +9,7 @@ import { openAccounts } from './running.ts'
 function orphaned(ageMs: number): (store: Store) => Store {
   return (store) => ({
     ...store,
-    users: { ...store.users, existing: () => Promise.resolve([]) },
+    users: { ...store.users, several: () => Promise.resolve([]) },
     accounts: {
       ...store.accounts,
       page: async (after, limit) =>
