@@ -85,12 +85,15 @@ export function keepRecords(store: Store): KeptStore {
     messages: {
       ...store.messages,
       version: (accountId) => kept.version(accountId),
-      totals: (accountId) => kept.totals.get(accountId, () => store.messages.totals(accountId)),
+      totals: (accountId) => kept.ofMail(kept.totals, accountId, () => store.messages.totals(accountId)),
     },
     sync: {
       ...store.sync,
       ...writes(store.sync, ['apply'], ({ accountId }, begun) => kept.writeMail(accountId, begun)),
-      ...writes(store.sync, ['replaceMailbox', 'forgetPlacements'], (id) => kept.forgetMailbox(id)),
+      ...writes(store.sync, ['replaceMailbox', 'forgetPlacements'], (id, begun) => {
+        kept.forgetAccount(id)
+        kept.writeMail(id, begun)
+      }),
     },
     ...writes(store, ['tidy'], () => kept.forgetAll()),
   }
@@ -114,6 +117,11 @@ class KeptRecords {
 
   version(accountId: string): number {
     return this.#writing.has(accountId) ? Number.NaN : (this.#versions.get(accountId) ?? this.#oldestVersion)
+  }
+
+  /** While mail is being written, the store is asked: a read may see what is there between two steps of the write. */
+  ofMail<T>(answers: Kept<T>, accountId: string, read: () => Promise<T>): Promise<T> {
+    return this.#writing.has(accountId) ? read() : answers.get(accountId, read)
   }
 
   writeMail(accountId: string, begun: boolean): void {
@@ -200,10 +208,10 @@ function keptAccounts({ accounts }: Store, kept: KeptRecords): Store['accounts']
 function keptFolders({ folders }: Store, kept: KeptRecords): Store['folders'] {
   return {
     ...folders,
-    ...writes(folders, ['reconcile'], (accountId) => kept.forgetMail(accountId)),
+    ...writes(folders, ['reconcile'], (accountId, begun) => kept.writeMail(accountId, begun)),
     ...writes(folders, ['setCounts', 'setParked'], (id) => kept.forgetFolder(id)),
     list: (accountId) =>
-      kept.folders.get(accountId, async () => {
+      kept.ofMail(kept.folders, accountId, async () => {
         const listed = await folders.list(accountId)
         for (const { id } of listed) kept.accountOf.set(id, accountId)
         return listed

@@ -7,7 +7,7 @@ import { newId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
 import type { AccountRecord, UserRecord } from '../../engine/store/records.ts'
 import { openTestStore, type TestStore } from '../support/test-store.ts'
-import { createMailbox, type Mailbox } from './contract/mailbox.ts'
+import { createMailbox, listed, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, messageFacts, userRecord } from './contract/records.ts'
 
 /** Counts the reads that reach the store. */
@@ -139,6 +139,34 @@ suite('records that are kept in memory', () => {
     await writing
     assert.notEqual(version(account.id), before)
     assert.equal(version(account.id), version(account.id))
+  })
+
+  test('a list of folders that is asked for in the middle of a write is not the one of before it', async () => {
+    const [begins, ends] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+    const written = Promise.withResolvers<undefined>()
+    const slow = keepRecords({
+      ...plain,
+      folders: {
+        ...plain.folders,
+        async reconcile(...args) {
+          await begins.promise
+          const now = await plain.folders.reconcile(...args)
+          written.resolve(undefined)
+          await ends.promise
+          return now
+        },
+      },
+    })
+    const { account } = await createMailbox(plain)
+    const paths = async (): Promise<string[]> => (await slow.folders.list(account.id)).map(({ path }) => path)
+    const before = await paths()
+    const writing = slow.folders.reconcile(account.id, account.epoch, [listed('INBOX'), listed('New')], false)
+    assert.deepEqual(await paths(), before)
+    begins.resolve(undefined)
+    await written.promise
+    assert((await paths()).includes('New'))
+    ends.resolve(undefined)
+    await writing
   })
 
   test('a read that began before the end of a write keeps nothing of before', async () => {
