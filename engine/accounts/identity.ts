@@ -17,7 +17,7 @@
  * stays there until it is stored: a crash in between repeats the same ids.
  */
 import { createHash } from 'node:crypto'
-import { headerFields, ownMessageId } from '../messages/headers.ts'
+import { ownMessageId, readHeaders } from '../messages/headers.ts'
 import type { MessageFacts, AccountRecord, FolderCursor, MessageRecord, Place, UidAgain } from '../store/records.ts'
 import { liesAt } from '../store/rows.ts'
 import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
@@ -40,9 +40,12 @@ function second(internalDate: number | null): number {
  * `kind` = the server's own ids, which are taken when the message has one. The same bytes always give the same
  * identity.
  */
-export function identityOf(fetched: FetchedMessage, kind: SessionCapabilities['identity']): string {
+export function identityOf(
+  fetched: FetchedMessage,
+  kind: SessionCapabilities['identity'],
+  { fields } = readHeaders(fetched.headers),
+): string {
   if (fetched.emailId !== null && kind !== null) return `${kind === 'gmail' ? 'gm' : 'eid'}:${fetched.emailId}`
-  const fields = headerFields(fetched.headers)
   const values = (name: string): string[] => fields.filter((field) => field.name === name).map(({ raw }) => raw)
   const messageId = ownMessageId(values('message-id'))
   const arrival = second(fetched.internalDate)

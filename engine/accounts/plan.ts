@@ -19,6 +19,7 @@ import type {
   Placement,
 } from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
+import { readHeaders } from '../messages/headers.ts'
 import { addPlacement, liesAt, newMessage } from '../store/rows.ts'
 import { generationAt, isNewUse, identityOf } from './identity.ts'
 import type { FetchedMessage, FlagsOf, SessionCapabilities } from './session-types.ts'
@@ -48,8 +49,9 @@ export function readMessage(
   fetched: FetchedMessage,
   kind: SessionCapabilities['identity'],
 ): ReadMessage {
-  const facts = factsOf(account.id, fetched)
-  const identity = identityOf(fetched, kind)
+  const headers = readHeaders(fetched.headers)
+  const facts = factsOf(account.id, fetched, headers)
+  const identity = identityOf(fetched, kind, headers)
   return { id: messageId(account.id, identity), identity, facts, fetched }
 }
 

@@ -41,10 +41,15 @@ export async function catchUp(context: SyncContext, path: string): Promise<void>
   if (state.folderByPath(path) === null) await state.exclusive(() => Promise.resolve())
   const folder = await openCursor(context, requireFolder(state, path), selected)
   const opened = { ...context, folderId: folder.id }
-  await readNew(opened)
+  if (!isEmptyAsKnown(selected, folder)) await readNew(opened)
   await syncFlags(opened, selected, before)
   // What has left it may have been moved to a folder that is asked seldom.
   if ((await compareIfDue(opened, selected)) > 0 && !context.session.capabilities.listStatus) state.askLook()
+}
+
+/** A folder that held nothing, and into which nothing has come since: there is no message to fetch. */
+function isEmptyAsKnown({ exists, uidNext }: SelectedMailbox, { cursor }: FolderRecord): boolean {
+  return exists === 0 && cursor?.exists === 0 && uidNext === cursor.uidNext
 }
 
 function requireFolder(state: AccountState, path: string): FolderRecord {

@@ -83,8 +83,11 @@ function assumedBody(headers: Headers, size: number): BodyNode {
   return node.type.startsWith('multipart/') ? { ...node, type: 'text/plain', parameters: {} } : node
 }
 
-export function factsOf(accountId: string, fetched: FetchedMessage): MessageFacts {
-  const headers = readHeaders(fetched.headers)
+export function factsOf(
+  accountId: string,
+  fetched: FetchedMessage,
+  headers = readHeaders(fetched.headers),
+): MessageFacts {
   const emailMessageId = ownMessageId(rawValues(headers, 'message-id'))
   const inReplyTo = messageIdsOf(rawValue(headers, 'in-reply-to'))[0] ?? null
   const references = cappedReferences(messageIdsOf(rawValues(headers, 'references').join(' ')))

@@ -143,8 +143,10 @@ export function createSearcher(facts: Facts) {
   /** Ascending UIDs; `most` = how many they may be, where that is known. */
   async function search(send: Send, args: readonly Argument[], most = Infinity): Promise<number[]> {
     const numbers = await askAll(send, facts, args, most)
-    if (means === 'unknown' && numbers.length > 0) {
-      if (numbers.some((number) => number > (facts.selected?.exists ?? 0))) means = 'uids'
+    const { exists = 0, uidNext = null } = facts.selected ?? {}
+    // As many messages as UIDs were ever given: each has its sequence number for UID.
+    if (means === 'unknown' && numbers.length > 0 && uidNext !== exists + 1) {
+      if (numbers.some((number) => number > exists)) means = 'uids'
       else means = await learn(send, facts)
     }
     return means === 'sequence' ? inSequence(send, facts, args) : numbers
