@@ -36,6 +36,7 @@ import { createUndo, type Undo } from './undo.ts'
 import { keepRecords, type KeptStore } from './store/kept-records.ts'
 import type { Backlog } from './store/port.ts'
 import type { DeveloperRecord } from './store/records.ts'
+import type { Mail } from './webhooks/contents.ts'
 import { createWebhooks, type Webhooks } from './webhooks/index.ts'
 import { withinTime } from './waits.ts'
 
@@ -100,6 +101,16 @@ export interface EngineDeps {
   readonly lost?: () => void
 }
 
+/** Webhooks ask accounts for bodies, accounts give changes to webhooks: each needs the other. */
+function mailOf(accounts: () => Accounts): Mail {
+  return {
+    fetchParts: (...request) => accounts().fetchParts(...request),
+    fetchMany: (...request) => accounts().fetchMany(...request),
+    streamPart: (...request) => accounts().streamPart(...request),
+    fetchHeaders: (...request) => accounts().fetchHeaders(...request),
+  }
+}
+
 /** Opens the store and wires the parts; starts nothing. Rejects with `bad_request` for a setting that cannot work. */
 export async function createEngine({
   config: configured,
@@ -138,17 +149,11 @@ export async function createEngine({
   const { tokens, consent } = createSignIn({ store, sealer, config, http })
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
-  // The two need each other: webhooks ask accounts for bodies, accounts give changes to webhooks.
-  const mail: Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'> = {
-    fetchParts: (...request) => accounts.fetchParts(...request),
-    streamPart: (...request) => accounts.streamPart(...request),
-    fetchHeaders: (...request) => accounts.fetchHeaders(...request),
-  }
   const tracing = await createTracing(config, log)
   // A step that the store has given up ends when its last request does.
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
   const shared = { config, log, metrics, tracing, store, sealer, budget, undo }
-  const webhooks: Webhooks = createWebhooks({ ...shared, mail, baseUrl: () => baseUrl })
+  const webhooks: Webhooks = createWebhooks({ ...shared, mail: mailOf(() => accounts), baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ ...shared, ...keys, accounts, webhooks })
   const connect = createConnect({ ...shared, ...keys, mailboxes })

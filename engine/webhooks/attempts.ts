@@ -56,14 +56,14 @@ export function createAttempts(deps: AttemptsDeps) {
     return handled
   }
 
-  async function handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
+  async function handle(row: OutboxRecord, mode: 'drain' | 'probe', behind: readonly string[]): Promise<Handled> {
     const keys = await deps.composer.keysOf(row)
     if (keys === 'removed') return finish(row, 'the developer was removed')
     if (keys === 'revoked') return { until: now() + heldMs, attempt: null, failure: null }
     // Counted from the time when it was due last, so that a redelivered row begins anew.
     if (mode === 'probe' && now() - row.dueAt > deps.config.MAILROOM_DELIVERY_RETENTION)
       return finish(row, 'its receiver was away for too long', 'failed')
-    const sealed = await seal(deps, row, keys)
+    const sealed = await seal(deps, row, keys, behind)
     if (sealed.kind === 'skip') return finish(row, sealed.reason)
     if (sealed.kind === 'postpone') {
       const { until: dueAt, reason } = sealed
@@ -92,10 +92,11 @@ export function createAttempts(deps: AttemptsDeps) {
      * Rejects when something of ours is broken (the store is away): then nothing is recorded, and the row is tried
      * again. No row waits longer than MAILROOM_WEBHOOK_PROBE for the next try. One that fails before its scheduled time
      * is only logged, and so is a probe that would be the row's last attempt while the receiver as a whole is away:
-     * neither counts. Rows wait for their receiver as long as deliveries are kept.
+     * neither counts. Rows wait for their receiver as long as deliveries are kept. `behind`: ids of the messages whose
+     * callbacks follow.
      */
-    handle: (row: OutboxRecord, mode: 'drain' | 'probe') =>
-      workAs({ kind: 'webhook', id: row.channelId, accountId: row.accountId }, () => handle(row, mode)),
+    handle: (row: OutboxRecord, mode: 'drain' | 'probe', behind: readonly string[] = []) =>
+      workAs({ kind: 'webhook', id: row.channelId, accountId: row.accountId }, () => handle(row, mode, behind)),
   }
 }
 
@@ -111,8 +112,9 @@ async function seal(
   { composer, config, pace, now }: AttemptsDeps,
   row: OutboxRecord,
   keys: SigningKeys,
+  behind: readonly string[] = [],
 ): Promise<Sealed | Exclude<Composed, Sendable>> {
-  const composed = await composer.compose(row)
+  const composed = await composer.compose(row, behind)
   if (composed.kind !== 'send') return composed
   const { url, release = () => undefined } = composed
   try {

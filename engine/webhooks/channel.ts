@@ -14,6 +14,7 @@ import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/
 import type { Attempts, Handled } from './attempts.ts'
 import type { WebhookParts } from './index.ts'
 import { Lines } from './lines.ts'
+import { aheadMost } from './read-ahead.ts'
 
 interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'random'> {
   readonly store: { readonly outbox: Pick<OutboxStore, 'pending'> }
@@ -221,7 +222,7 @@ export class Channel {
     let handled: Handled | null = null
     this.#sending.add(row.id)
     try {
-      handled = await this.#deps.attempts.handle(row, mode)
+      handled = await this.#deps.attempts.handle(row, mode, this.#lines.messagesBehind(row, aheadMost - 1))
       this.last = row
       const delivered = handled.attempt !== null && handled.failure === null
       if (mode === 'probe' && delivered && !this.#running) this.#recovery = { at: this.#deps.now(), probed: true }

@@ -20,6 +20,7 @@ import { openSecrets, type SigningKeys, type Unsigned, validSecrets } from './en
 import type { WebhookParts } from './index.ts'
 import type { EventFacts, Known, Matcher, MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
+import { createReadAhead, type ReadAhead } from './read-ahead.ts'
 import { lookUpThread } from './targets.ts'
 
 export type Composer = ReturnType<typeof createComposer>
@@ -32,7 +33,8 @@ interface Owner {
 }
 
 export function createComposer(parts: WebhookParts) {
-  const deps = { ...parts, waits: createBodyWaits() }
+  const ahead = createReadAhead(parts.mail, parts.store)
+  const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits() }
   const owners = new LRUCache<string, Owner>({
     max: 2000,
     ttl: rememberedMs,
@@ -51,10 +53,11 @@ export function createComposer(parts: WebhookParts) {
     },
   })
   return {
-    async compose(row: OutboxRecord): Promise<Composed> {
+    /** `behind`: ids of the messages whose callbacks follow, of the same webhook and account. */
+    async compose(row: OutboxRecord, behind: readonly string[] = []): Promise<Composed> {
       if (row.kind !== 'message') return composePlain(deps, row)
       const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
-      return 'kind' in job ? job : composeMessage(deps, job)
+      return 'kind' in job ? job : composeMessage(deps, { ...job, behind })
     },
     /** What it says, as it would be made now, for people: no text is read from the mail server, and nothing signed. */
     async preview(row: OutboxRecord): Promise<Skipped | Pick<Sendable, 'kind' | 'url' | 'body'>> {
@@ -126,6 +129,7 @@ export type Composed =
   Sendable | Skipped | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
 
 interface PayloadDeps extends ReadDeps, Pick<WebhookParts, 'budget' | 'baseUrl' | 'now'> {
+  readonly ahead?: Pick<ReadAhead, 'read'>
   readonly waits: BodyWaits
 }
 
@@ -135,6 +139,7 @@ interface MessageJob {
   readonly matcher: Matcher
   readonly account: AccountRecord
   readonly message: MessageRecord
+  readonly behind?: readonly string[]
   readonly folderName: (path: string) => string
   /** What the thread filter has to look up; nothing without such a filter. */
   readonly thread: () => Promise<Known>
@@ -193,6 +198,7 @@ async function withContents(deps: PayloadDeps, job: MessageJob, facts: EventFact
   try {
     const { bodySearch } = job.matcher
     const wanted = bodySearch === null ? null : { search: bodySearch, owner: job.webhook.developerId }
+    await deps.ahead?.read(job.message, job.behind ?? [], job.webhook, wanted !== null)
     const read = await readContents(deps, job.message, job.webhook, wanted)
     deps.waits.delete(waitKey(job))
     return await decide(deps, job, facts, read)

@@ -20,7 +20,7 @@ import type { WebhookParts } from './index.ts'
 import { type BodySearch, mostCost, type Finding } from './match.ts'
 import type { Found } from './searches.ts'
 
-export type Mail = Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'>
+export type Mail = Pick<Accounts, 'fetchParts' | 'fetchMany' | 'streamPart' | 'fetchHeaders'>
 
 interface TextPart extends BodyPartRecord {
   /** An attached file: its charset is not in the index. */
@@ -147,7 +147,7 @@ export async function isIn(search: BodySearch, { type }: TextPart, text: string)
 
 export type ReadDeps = Pick<WebhookParts, 'config' | 'mail' | 'pace' | 'searches'>
 
-type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
+export type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
 
 export interface ReadContents {
   readonly contents: Contents
@@ -176,7 +176,7 @@ export async function readContents(
   wishes: Wishes,
   search: Wanted | null,
 ): Promise<ReadContents> {
-  const { texts, body } = await readTexts(deps, message, givenParts(message, wishes), search)
+  const { texts, body } = await readTexts(deps, message, wishes, search)
   const headers = await readHeaderBlock(deps.mail, message, wishes.includeHeader)
   const given = { texts: wishes.includeBody ? texts : null, ...(headers === undefined ? {} : { headers }) }
   return { contents: { ...given, truncated: false }, body }
@@ -188,15 +188,25 @@ function givenParts(message: MessageRecord, { includeBody, bodyType }: Wishes): 
   return textParts({ ...message, attachments: [] }).filter(({ type }) => bodyType === null || type === bodyType)
 }
 
+function partsToRead(message: MessageRecord, wishes: Wishes, searched: boolean): readonly TextPart[] {
+  return searched ? textParts(message) : givenParts(message, wishes)
+}
+
+/** The parts that a callback asks for first, in one command. */
+export function earlyParts(message: MessageRecord, wishes: Wishes, searched: boolean): readonly BodyPartRecord[] {
+  return packOf(partsToRead(message, wishes, searched))
+}
+
 /** In the same order whatever is given: the limit of the search ends at the same place. */
 async function readTexts(
   deps: ReadDeps,
   message: MessageRecord,
-  given: readonly TextPart[],
+  wishes: Wishes,
   search: Wanted | null,
 ): Promise<{ readonly texts: GivenText[]; readonly body: Finding | null }> {
+  const given = givenParts(message, wishes)
   const isGiven = new Set(given.map(({ section }) => section))
-  const parts = search === null ? given : textParts(message)
+  const parts = partsToRead(message, wishes, search !== null)
   const reader = createTextReader(deps.mail, message, parts, deps.config.MAILROOM_COMMAND_TIMEOUT * 3)
   const hunt = search === null ? null : createHunt(search, deps)
   const texts: GivenText[] = []

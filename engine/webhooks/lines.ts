@@ -78,6 +78,12 @@ export class Lines {
     return row
   }
 
+  /** Message ids of the account's next rows, in order. */
+  messagesBehind(row: OutboxRecord, most: number): string[] {
+    const rows = this.#lines.get(keyOf(row))?.rows.slice(0, most) ?? []
+    return rows.flatMap(({ messageId }) => messageId ?? [])
+  }
+
   #ready(lane: 0 | 1): readonly [string, Line] | undefined {
     return this.#lines.entries().find(([, line]) => line.busy === 0 && line.rows[0]?.lane === lane)
   }

@@ -66,11 +66,14 @@ export function createTestMail(): TestMail {
     fetchParts(message, sections) {
       mail.calls += 1
       if (mail.broken !== null) return Promise.reject(mail.broken)
-      const texts = mail.bodies.get(message.id) ?? mail.bodies.get(message.emailMessageId ?? '')
-      if (texts === undefined) return Promise.reject(new AppError('not_found', 'the message is gone'))
-      return Promise.resolve(
-        new Map(sections.flatMap((one) => (texts[one] === undefined ? [] : [[one, Buffer.from(texts[one])]]))),
-      )
+      const parts = partsOf(mail, message, sections)
+      return parts === null ? Promise.reject(new AppError('not_found', 'the message is gone')) : Promise.resolve(parts)
+    },
+    fetchMany(_, wanted) {
+      mail.calls += 1
+      if (mail.broken !== null) return Promise.reject(mail.broken)
+      const found = wanted.map(({ message, sections }) => [message.id, partsOf(mail, message, sections)] as const)
+      return Promise.resolve(new Map(found.flatMap(([id, parts]) => (parts?.size ? [[id, parts]] : []))))
     },
     streamPart(message, section, encoding) {
       const texts = mail.fetchParts(message, [section], Number.MAX_SAFE_INTEGER)
@@ -86,6 +89,12 @@ export function createTestMail(): TestMail {
     },
   }
   return mail
+}
+
+function partsOf(mail: TestMail, message: MessageRecord, sections: readonly string[]): Map<string, Buffer> | null {
+  const texts = mail.bodies.get(message.id) ?? mail.bodies.get(message.emailMessageId ?? '')
+  if (texts === undefined) return null
+  return new Map(sections.flatMap((one) => (texts[one] === undefined ? [] : [[one, Buffer.from(texts[one])]])))
 }
 
 function* piecesOf(bytes: Buffer): Generator<Buffer> {

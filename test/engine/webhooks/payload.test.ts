@@ -232,6 +232,32 @@ suite('payload', () => {
     ])
   })
 
+  test('texts of a burst are read together, and each callback has its own', async () => {
+    const path = freshPath()
+    await hook(path, { includeBody: true })
+    const names = Array.from({ length: 24 }, (_, index) => `burst${index}`)
+    const bodies = [{ section: '1', type: 'text/plain', charset: 'utf-8', encoding: '7bit', size: 12 }]
+    const part = bodies.map((one) => ({ ...one, flowed: false, delSp: false }))
+    for (const name of names) rig.mail.bodies.set(`${name}@example.com`, { '1': `text of ${name}` })
+    // Longer than the server says: it is read anew, alone.
+    rig.mail.bodies.set('burst7@example.com', { '1': 'x'.repeat(40_000) })
+    const calls = rig.mail.calls
+    await arrive(
+      rig.store,
+      running.webhooks,
+      account,
+      names.map((name) => ({ facts: facts(name, { bodies: part }) })),
+    )
+    await until('callbacks', () => receiver.at(path).length === names.length)
+    const told = receiver.at(path).map(({ body }) => body['message_data'] as { bodies: [{ content: string }] })
+    assert.deepEqual(
+      told.map(({ bodies: [{ content }] }) => content.slice(0, 20)),
+      names.map((name) => (name === 'burst7' ? 'x'.repeat(20) : `text of ${name}`)),
+    )
+    assert.equal(told[7]?.bodies[0].content.length, 40_000)
+    assert.ok(rig.mail.calls - calls <= 6, `${rig.mail.calls - calls} commands`)
+  })
+
   test('a message whose body is gone is told without it', async () => {
     const { data } = await deliver({ includeBody: true }, 'lite', null, facts('gone'))
     assert.equal(data['truncated'], true)
