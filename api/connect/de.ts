@@ -57,6 +57,7 @@ export const de: Words = {
   state: { done: 'erledigt', now: 'läuft', later: 'noch nicht' },
 
   doneTitle: 'Ihr Postfach ist verbunden',
+  doneClose: 'Sie können diese Seite jetzt schließen.',
   doneText: (app) => `Sie können jetzt zu ${app} zurückkehren.`,
   back: (app) => `Zurück zu ${app}`,
 

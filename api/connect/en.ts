@@ -55,6 +55,7 @@ export const en = {
   state: { done: 'done', now: 'under way', later: 'not yet' },
 
   doneTitle: 'Your mailbox is connected',
+  doneClose: 'You can close this page now.',
   doneText: (app: string) => `You can go back to ${app} now.`,
   back: (app: string) => `Back to ${app}`,
 

@@ -266,7 +266,7 @@ function done(visit: Visit): StreamAnswer {
   const { back, session, words } = visit
   if (!isDone(visit)) return ended(visit) ?? visit.go('')
   // A browser that comes back by the back button stays.
-  const onward = !session.left
+  const onward = back !== null && !session.left
   session.left = true
   const content = donePage(visit, session.mailbox?.email ?? '', back, onward)
   const refresh = onward ? { refresh: { seconds: 1, to: back } } : {}
