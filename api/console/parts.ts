@@ -44,15 +44,27 @@ export function lasted(ms: number): string {
 const tones = {
   good: ['up', 'watching', 'OK', 'delivered'],
   busy: ['syncing', 'connecting', 'queued', 'draining', 'probing', 'pending'],
-  bad: ['down', 'waiting', 'throttled', 'disabled', 'DISABLED', 'dead', 'resting', 'recovering', 'failed', 'revoked'],
+  bad: [
+    'down',
+    'waiting',
+    'throttled',
+    'disabled',
+    'DISABLED',
+    'dead',
+    'resting',
+    'recovering',
+    'failing',
+    'failed',
+    'revoked',
+  ],
 }
 
 export function toneOf(state: string): string {
   return Object.entries(tones).find(([, states]) => states.includes(state))?.[0] ?? ''
 }
 
-export function pill(state: string): Html {
-  return html`<span class="pill ${toneOf(state)}">${state}</span>`
+export function pill(state: string, tone = toneOf(state)): Html {
+  return html`<span class="pill ${tone}">${state}</span>`
 }
 
 /** Of a key or a token. `revoked`: null = it is in force. */

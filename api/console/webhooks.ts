@@ -20,7 +20,7 @@ import { action, page } from './frame.ts'
 import { card, chartCard, developerLink, facts, field, idLink, lasted, link, moment, nextWords } from './parts.ts'
 import { ordinal, pager, pill, scrolling, searchedList, select, since, steps, table, until } from './parts.ts'
 
-const states = ['idle', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead']
+const states = ['idle', 'failing', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead']
 
 const receivers = [
   ['1', 'fails'],
@@ -35,12 +35,17 @@ export const webhooks = page('/console/webhooks', webhookQuery, async ({ values 
   return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total }, visit)
 })
 
+/** One that fails is red, whatever its actor does. */
+function statePill({ state, active, failing_since: failing }: WebhookDetail | WebhookList['webhooks'][number]): Html {
+  return pill(state, active && failing !== null ? 'bad' : undefined)
+}
+
 function webhookTable(rows: WebhookList['webhooks']): Html {
   return table(rows, 'No webhook is like this.', {
     Receiver: (row) =>
       html`<a href="/console/webhooks/${row.id}">${row.callback_url}</a
         >${!row.active && html` <small>inactive</small>`}`,
-    State: (row) => pill(row.state),
+    State: statePill,
     For: (row) => since(row.since),
     '#Waiting': (row) => row.pending,
     'The oldest for': (row) => (row.oldest === null ? null : since(row.oldest)),
@@ -71,7 +76,7 @@ export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ 
 function how(seen: WebhookDetail): Html {
   const { failing_since: failing, oldest, latency_ms: took, user_id: user } = seen
   return facts({
-    State: html`${pill(seen.state)} for ${since(seen.since)}${!seen.active && ', inactive'}`,
+    State: html`${statePill(seen)} for ${since(seen.since)}${!seen.active && ', inactive'}`,
     Health:
       failing === null
         ? 'well'
@@ -93,15 +98,25 @@ function deliveryTable(rows: readonly DeliveryRow[]): Html {
     State: (row) => pill(row.state),
     Event: (row) => row.event ?? row.kind,
     Made: (row) => moment(row.created),
-    'Took, or is sent': tookOrDue,
+    'Took, or waits': tookOrWaits,
     '#Attempts': (row) => row.attempt_count,
     'Last answer': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
 }
 
-function tookOrDue({ created, finished, due }: DeliveryRow): Html | string | null {
-  if (finished !== null) return lasted((finished - created) * 1000)
-  return due === null ? null : until(due)
+function tookOrWaits({ created, finished, waits }: DeliveryRow): Html | string | null {
+  return finished === null ? waitWords(waits) : lasted((finished - created) * 1000)
+}
+
+function waitWords(waits: DeliveryRow['waits']): Html | null {
+  if (waits === null) return null
+  const { behind, callback: id, until: at } = waits
+  const when = at === null ? null : until(at)
+  if (behind === 'receiver') return html`behind the failing receiver: one callback is tried ${when ?? 'now'}`
+  if (behind === 'turn') return html`is sent in its turn`
+  if (id === null) return html`next attempt ${when}`
+  return html`behind <a href="/console/deliveries/${id}">an earlier callback</a> of its email account: next attempt
+    ${when}`
 }
 
 type Attempt = DeliveryRow['attempts'][number]
@@ -144,7 +159,7 @@ function deliveryFacts(seen: DeliveryDetail): Html {
   return facts({
     State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
     Event: seen.event ?? seen.kind,
-    Next: due === null ? null : html`is sent ${until(due)}, ${ordinal(seen.attempt_count + 1)} try`,
+    Next: seen.waits === null ? null : html`${waitWords(seen.waits)}, ${ordinal(seen.attempt_count + 1)} try`,
     Receiver: seen.url,
     Made: moment(seen.created),
     Finished: seen.finished === null ? null : moment(seen.finished),

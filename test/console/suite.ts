@@ -212,6 +212,7 @@ export function consoleSuite(name: string, accounts: number): void {
       const row = page.getByRole('row', { name: '/late' })
       assert.equal(await row.locator('td.n').first().textContent(), '1')
       await row.getByText('HTTP 500').waitFor()
+      await row.locator('.pill.bad', { hasText: 'failing' }).waitFor()
       await screenshot(page, shots, 'late-webhooks-light')
       await row.getByRole('link', { name: '/late' }).click()
       await page.getByText(/failing for/).waitFor()
