@@ -167,6 +167,12 @@ async function commandLine(words: readonly string[]): Promise<number> {
   const over = new AbortController()
   process.once('SIGINT', () => over.abort())
   const { stdout, stderr, env } = process
+  // `mailroom top | head`: who reads the output has seen enough.
+  for (const stream of [stdout, stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      over.abort()
+    })
   return runCli(words, {
     env,
     out: (line) => void stdout.write(`${line}\n`),

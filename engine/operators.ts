@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
-import { AppError, notFound } from './errors.ts'
+import { AppError, badParameter, notFound } from './errors.ts'
 import { sameText } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Page, Store } from './store/port.ts'
@@ -85,8 +85,9 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
     tokens: async ({ offset, limit }: Page = { offset: 0, limit: Infinity }) =>
       (await operators.list()).filter(({ id }) => id !== passwordId).slice(offset, offset + limit),
     token: tokenOf,
-    /** Answers the token itself, `mra_…`: it is shown once. */
+    /** Answers the token itself, `mra_…`: it is shown once. `bad_request` without a scope: it could do nothing. */
     async createToken(name: string, scopes: readonly OperatorScope[]) {
+      if (scopes.length === 0) throw badParameter('scopes', `expected one or more of ${operatorScopes.join(', ')}`)
       const id = newId()
       const token = `mra_${id}_${secretText()}`
       return { record: await put({ id, name, hash: tokenHash(token), scopes }), token }

@@ -50,6 +50,12 @@ const webhookStates = [
   'draining',
 ] as const satisfies readonly WebhookTag[]
 
+/** Every word that `state` may be; `dead`: the actor ended by a fault. */
+export const shownStates = {
+  account: [...accountStates, 'dead'],
+  webhook: [...webhookStates, 'failing', 'dead'],
+} as const
+
 /**
  * null when nothing is timed: watching with nothing in the way, paused, stopped, or at our own login
  * limiter.

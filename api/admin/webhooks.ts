@@ -7,6 +7,7 @@ import {
   noActor,
   type OutboxRecord,
   type PoolFacts,
+  shownStates,
   userAgent,
   type WebhookRecord,
 } from '../../engine/index.ts'
@@ -137,10 +138,7 @@ async function latencyOf({ outbox }: Engine['store'], webhookId: string): Promis
 
 export const webhookQuery = z.object({
   developer: optional(filledText, 'only webhooks of this developer, by id'),
-  state: optional(
-    filledText,
-    'only webhooks whose actor does this: `idle`, `failing`, `draining`, `waiting`, `paused` …',
-  ),
+  state: optional(choice(shownStates.webhook), 'only webhooks whose actor does this'),
   failing: optional(flag, '1 = only those whose receiver fails now, 0 = only others'),
   ...paging,
 })

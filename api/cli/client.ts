@@ -1,7 +1,22 @@
 /** Calls of the admin API by the command line. */
+import type { z } from 'zod'
 import { AppError } from '../../engine/index.ts'
+import { adminRoutes } from '../admin/index.ts'
 import type { Method } from '../route.ts'
+import { compileRoutes } from '../router.ts'
 import { printable } from './show.ts'
+
+const patterns = compileRoutes(adminRoutes)
+
+/** The schema of a good answer. */
+function responseOf(method: Method, path: string): z.ZodType {
+  const [bare = ''] = path.split('?')
+  const response = patterns
+    .find(({ regexp, routes }) => regexp.test(bare) && routes.has(method))
+    ?.routes.get(method)?.response
+  if (response === undefined || typeof response === 'string') throw new Error(`no route for ${method} ${path}`)
+  return response
+}
 
 export type Client = ReturnType<typeof createClient>
 
@@ -37,11 +52,18 @@ export function createClient(url: string, token: string, signal: AbortSignal) {
       const answer = await send(method, path, { signal: inTime, ...(body === undefined ? { headers: {} } : json) })
       const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
       const text = await textOf(answer)
+      const strange = (why: string, cause: unknown): AppError =>
+        new AppError('bad_request', `${method} ${url}${path}: ${why}, so this is no admin API of this Mailroom`, {
+          cause,
+        })
       try {
-        return JSON.parse(text, clean) as unknown
+        const read = JSON.parse(text, clean) as unknown
+        const { error } = responseOf(method, path).safeParse(read)
+        if (error !== undefined)
+          throw strange(`the answer lacks or alters ${error.issues[0]?.path.join('.') || 'everything'}`, error)
+        return read
       } catch (cause) {
-        const words = 'the answer is no JSON, so this is no admin API of Mailroom'
-        throw new AppError('bad_request', `${method} ${url}${path}: ${words}`, { cause })
+        throw cause instanceof AppError ? cause : strange('the answer is no JSON', cause)
       }
     },
     /** The data of each server-sent event, until the signal aborts or the service ends the stream. */

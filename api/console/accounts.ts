@@ -1,15 +1,14 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
-import { charts, conditions, type Engine, failureClasses } from '../../engine/index.ts'
+import { charts, conditions, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
 import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount } from '../admin/account.ts'
+import { sentence } from '../admin/shared.ts'
 import { type AccountQuery, accountQuery, type AccountRow, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { action, page, type Visit } from './frame.ts'
 import { card, chartCard, choose, developerLink, facts, field, idLink, link, moment, nextWords, pill } from './parts.ts'
 import { scrolling, searchedList, select, since, steps, table } from './parts.ts'
-
-const states = ['watching', 'syncing', 'connecting', 'queued', 'waiting', 'throttled', 'disabled', 'paused', 'dead']
 
 const ages = [
   ['60', 'a minute'],
@@ -26,7 +25,7 @@ export const accounts = page('/console/accounts', accountQuery, async ({ values 
 
 function filters(values: AccountQuery): Html {
   return html`${field('Address, label or id', 'q', values, 'search')} ${select('Is', 'condition', conditions, values)}
-  ${select('State', 'state', states, values)} ${select('Status', 'status', ['OK', 'DISABLED'], values)}
+  ${select('State', 'state', shownStates.account, values)} ${select('Status', 'status', ['OK', 'DISABLED'], values)}
   ${field('Host', 'host', values)} ${field('User id', 'user', values)} ${field('Developer id', 'developer', values)}
   ${select('Failure', 'failure', failureClasses, values)} ${select('For at least', 'older_than', ages, values)}`
 }
@@ -95,7 +94,7 @@ const operations: Readonly<Record<string, Operation>> = {
     button: 'Check status',
     async act(engine, id) {
       const { failure } = await engine.accounts.checkNow(id)
-      return `Its login was checked: ${failure === null ? 'it works' : failure.message}.`
+      return sentence(`Its login was checked: ${failure === null ? 'it works' : failure.message}`)
     },
   },
   pause: {

@@ -1,6 +1,6 @@
 /** Webhooks, one webhook with its callbacks, and one callback. */
 import { z } from 'zod'
-import { charts } from '../../engine/index.ts'
+import { charts, shownStates } from '../../engine/index.ts'
 import {
   deliveriesQuery,
   type DeliveryDetail,
@@ -20,8 +20,6 @@ import { action, page } from './frame.ts'
 import { card, chartCard, developerLink, facts, field, idLink, lasted, link, moment, nextWords } from './parts.ts'
 import { ordinal, pager, pill, scrolling, searchedList, select, since, steps, table, until } from './parts.ts'
 
-const states = ['idle', 'failing', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead']
-
 const receivers = [
   ['1', 'fails'],
   ['0', 'does not fail'],
@@ -29,8 +27,8 @@ const receivers = [
 
 export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
   const { total, webhooks: rows } = await listWebhooks(visit.engine, values)
-  const filters = html`${select('State', 'state', states, values)} ${select('Receiver', 'failing', receivers, values)}
-  ${field('Developer id', 'developer', values)}`
+  const filters = html`${select('State', 'state', shownStates.webhook, values)}
+  ${select('Receiver', 'failing', receivers, values)} ${field('Developer id', 'developer', values)}`
   const list = webhookTable(rows)
   return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total }, visit)
 })
