@@ -97,6 +97,8 @@ async function begin(
       'first developer: keep its key and secret (shownOnce)',
     )
   }
+  if (!engine.operators.consoleOn)
+    log.warn({}, 'there is no console: set MAILROOM_ADMIN_PASSWORD, or listen on a loopback address')
   const password = await engine.operators.ensurePassword()
   if (password !== null)
     log.warn({ console: `${ownUrl}/console`, shownOnce: password }, 'password of the console: keep it')
