@@ -137,6 +137,10 @@ export const en = {
       text: 'Try again in a few minutes. If it happens again, tell the people who run the application.',
     },
   },
+  otherMailbox: (tried: string, asked: string) => ({
+    title: 'Another mailbox was chosen',
+    text: `This link connects one mailbox, and another tab has chosen ${tried}. ${asked} is not connected.`,
+  }),
   startAgain: 'Begin again',
 }
 

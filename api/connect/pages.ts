@@ -237,6 +237,12 @@ export function donePage({ words, app }: Setting, email: string, callback: strin
     ${callback !== null && html`<a class="button main" href="${callback}" ${onward && html`data-onward`}>${words.back(app)}</a>`}`
 }
 
+export function otherMailboxPage({ words, at }: Setting, title: string, text: string): Html {
+  return html`<h1>${title}</h1>
+    <p>${text}</p>
+    <a class="button main" href="${at('connecting')}">${words.next}</a>`
+}
+
 /** `again`: where one may begin again. */
 export function endPage(words: Words, end: End, again: string | undefined): Html {
   const { title, text } = words.ends[end]

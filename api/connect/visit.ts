@@ -49,6 +49,8 @@ class Session {
   problem: Problem | null = null
   /** The last try was with a sign-in at a provider. */
   signedIn = false
+  /** The address of the last try of this browser; null = it has tried none. */
+  tried: string | null = null
   /** It has sent a form. */
   sent = false
   /** This browser has connected the mailbox. */
