@@ -63,7 +63,7 @@ export function presentAccount(account: AccountRecord, facts: PoolFacts | null |
 }
 
 export const accountQuery = z.object({
-  condition: optional(choice(conditions), 'only accounts that are so, over all tries'),
+  condition: optional(choice(conditions), 'only accounts in this condition, over all tries'),
   state: optional(choice(shownStates.account), 'only accounts whose actor does this', 'waiting'),
   status: optional(accountStatus, 'only accounts of this status'),
   host: optional(filledText, 'only accounts at this mail server'),

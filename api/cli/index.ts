@@ -63,14 +63,14 @@ const accountFilters = [
 const oneAccount = { words: '<account>', fewest: 1, most: 1 } as const
 
 const commands: Readonly<Record<string, Command>> = {
-  top: { does: 'how the installation is, again and again', options: ['every', 'once'], run: top },
+  top: { does: 'overview of the installation, refreshed', options: ['every', 'once'], run: top },
   accounts: {
-    does: 'accounts, with state and failure',
+    does: 'email accounts with status, state and failure',
     options: [...accountFilters, 'limit', 'offset'],
     run: accounts,
   },
-  tail: { ...oneAccount, does: 'steps of one account (id or address) as they happen', run: tail },
-  explain: { ...oneAccount, does: 'why an account is as it is, and what would change it', run: explain },
+  tail: { ...oneAccount, does: 'state changes of one account (id or address) as they happen', run: tail },
+  explain: { ...oneAccount, does: 'why an account has its state, and what would change it', run: explain },
   keys: {
     words: '[list | create | rotate <id> | revoke <id> | restore <id>]',
     most: 2,

@@ -60,7 +60,7 @@ export const en = {
   back: (app: string) => `Back to ${app}`,
 
   problem: 'That did not work',
-  serverSaid: 'In detail',
+  serverSaid: 'Details',
   failures: {
     auth_rejected:
       'The mail server did not accept this user name and password. Check both. Many providers do not take your usual password here, but an app password.',

@@ -39,15 +39,15 @@ function statePill({ state, active, failing_since: failing }: WebhookDetail | We
 }
 
 function webhookTable(rows: WebhookList['webhooks']): Html {
-  return table(rows, 'No webhook is like this.', {
+  return table(rows, 'No webhook matches.', {
     Receiver: (row) =>
       html`<a href="/console/webhooks/${row.id}">${row.callback_url}</a
         >${!row.active && html` <small>inactive</small>`}`,
     State: statePill,
-    For: (row) => since(row.since),
-    '#Waiting': (row) => row.pending,
-    'The oldest for': (row) => (row.oldest === null ? null : since(row.oldest)),
-    'Delivered in': (row) => (row.latency_ms === null ? null : lasted(row.latency_ms)),
+    Duration: (row) => since(row.since),
+    '#Pending': (row) => row.pending,
+    Oldest: (row) => (row.oldest === null ? null : since(row.oldest)),
+    'Delivery latency': (row) => (row.latency_ms === null ? null : lasted(row.latency_ms)),
     'Failing for': ({ failing_since: at, message }) =>
       at === null ? null : html`${since(at)} <br /><small>${message}</small>`,
     '#Failures': (row) => row.failures,
@@ -77,16 +77,17 @@ function how(seen: WebhookDetail): Html {
     State: html`${statePill(seen)} for ${since(seen.since)}${!seen.active && ', inactive'}`,
     Health:
       failing === null
-        ? 'well'
+        ? 'healthy'
         : html`<span class="bad">failing for ${since(failing)}; failures in a row: ${seen.failures}</span>:
             ${seen.message}`,
     Next: nextWords(seen.next),
-    'Callbacks that wait': html`${seen.pending}${oldest !== null && html`, the oldest for ${since(oldest)}`}`,
-    'Delivered in': took === null ? 'nothing yet' : `${lasted(took)} after the event, the median of the last ten`,
+    'Pending callbacks': html`${seen.pending}${oldest !== null && html`, oldest: ${since(oldest)}`}`,
+    'Delivery latency':
+      took === null ? 'no delivery yet' : `${lasted(took)} after the event, the median of the last ten`,
     Webhook: html`<code>${seen.id}</code>`,
     User: user === null ? 'all users of the developer' : idLink(link('/console/accounts', { user }), user),
     Developer: developerLink(seen.developer_id),
-    Made: moment(seen.created),
+    Created: moment(seen.created),
   })
 }
 
@@ -95,10 +96,10 @@ function deliveryTable(rows: readonly DeliveryRow[]): Html {
     Callback: ({ delivery_id: id }) => idLink(`/console/deliveries/${id}`, id),
     State: (row) => pill(row.state),
     Event: (row) => row.event ?? row.kind,
-    Made: (row) => moment(row.created),
-    'Took, or waits': tookOrWaits,
+    Created: (row) => moment(row.created),
+    'Duration, or wait': tookOrWaits,
     '#Attempts': (row) => row.attempt_count,
-    'Last answer': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
+    'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
 }
 
@@ -131,7 +132,7 @@ export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ 
   const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
   const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
   ${card('Why it matched', verdictTable(seen.why))}
-  ${card('Answers, newest first', html`${seen.attempts.toReversed().map(attempt)}`)} ${card('Request', request(seen))}`
+  ${card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)} ${card('Request', request(seen))}`
   return { title: 'Callback', content }
 })
 
@@ -159,11 +160,11 @@ function deliveryFacts(seen: DeliveryDetail): Html {
     Event: seen.event ?? seen.kind,
     Next: seen.waits === null ? null : html`${waitWords(seen.waits)}, ${ordinal(seen.attempt_count + 1)} try`,
     Receiver: seen.url,
-    Made: moment(seen.created),
+    Created: moment(seen.created),
     Finished: seen.finished === null ? null : moment(seen.finished),
     Callback: html`<code>${seen.delivery_id}</code>`,
     Webhook: webhookId === null ? null : idLink(`/console/webhooks/${webhookId}`, webhookId),
-    'Waits in':
+    Queue:
       due === null || channel === webhookId
         ? null
         : html`<a href="/console/webhooks/${channel}">the callbacks to this URL</a>`,

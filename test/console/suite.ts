@@ -185,8 +185,8 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.getByRole('button', { name: 'Reconnect' }).click()
       await page.getByText('It connects again').waitFor()
       await page.getByRole('combobox', { name: 'Folder' }).selectOption('INBOX')
-      await page.getByRole('button', { name: 'Read it anew' }).click()
-      await page.getByText('INBOX is read anew').waitFor()
+      await page.getByRole('button', { name: 'Compare again' }).click()
+      await page.getByText('INBOX is compared again').waitFor()
       await page.locator('[data-state="running.life.online.mailbox.watching"].on').waitFor()
       await page.context().close()
     })
@@ -260,7 +260,7 @@ export function consoleSuite(name: string, accounts: number): void {
       await screenshot(page, shots, 'secret-light')
       const status = (with_: string) => callAs(world.stage, key, with_)
       assert.equal(await status(secret), 200)
-      await page.getByRole('link', { name: 'It is kept' }).click()
+      await page.getByRole('link', { name: 'Continue' }).click()
       const row = page.getByRole('row', { name: 'Grace' })
       await row.getByRole('link', { name: 'New secret' }).click()
       await page.getByText('signed with the one of today are refused').waitFor()
@@ -292,7 +292,7 @@ export function consoleSuite(name: string, accounts: number): void {
       const status = async (path: string, method = 'GET') =>
         (await fetch(world.stage.service.url + path, { method, headers: { authorization: `Bearer ${token}` } })).status
       assert.deepEqual([await status('/admin/overview'), await status('/admin/tokens', 'POST')], [200, 403])
-      await page.getByRole('link', { name: 'It is kept' }).click()
+      await page.getByRole('link', { name: 'Continue' }).click()
       await page.getByRole('row', { name: 'grafana' }).getByRole('link', { name: 'Revoke' }).click()
       await page.getByRole('button', { name: 'Revoke' }).click()
       await page.getByText('The token is refused').waitFor()
