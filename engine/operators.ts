@@ -23,6 +23,8 @@ export interface ConsoleSession {
   readonly id: string
   /** What each form of the session has to send along. */
   readonly csrf: string
+  /** Names the session in the audit trail. */
+  readonly label: string
   readonly endsAt: number
 }
 
@@ -130,9 +132,17 @@ export async function createLocalToken(config: Config, name: string, scopes: rea
   const path = join(config.MAILROOM_DATA_DIR, 'mailroom.sqlite')
   if (!existsSync(path))
     throw new AppError('bad_request', `MAILROOM_DATA_DIR: there is no ${path}; start the service once first`)
-  const { operators, close } = openOperators(path)
+  const { operators, audit, close } = openOperators(path)
   try {
-    return await createOperators({ store: { operators }, config }).createToken(name, scopes)
+    const made = await createOperators({ store: { operators }, config }).createToken(name, scopes)
+    const done = {
+      action: 'tokens create',
+      target: made.record.id,
+      details: { name, scopes: scopes.join() },
+      status: 200,
+    }
+    await audit.append({ id: newId(), at: Date.now(), by: 'local', actorId: '', actorName: '', address: '', ...done })
+    return made
   } finally {
     close()
   }
@@ -150,7 +160,12 @@ function createSessions(now: () => number, ended: (id: string) => void) {
     end: (id: string): void => void sessions.delete(id),
     open(): ConsoleSession {
       for (const id of [...sessions.keys()]) if (get(id) === null) sessions.delete(id)
-      const opened = { id: secretText(), csrf: secretText(), endsAt: now() + sessionMs }
+      const opened = {
+        id: secretText(),
+        csrf: secretText(),
+        label: randomBytes(4).toString('hex'),
+        endsAt: now() + sessionMs,
+      }
       sessions.set(opened.id, opened)
       return opened
     },

@@ -1,6 +1,7 @@
 /** Every route of the admin API: for the front, and for the command line, which reads their schemas. */
 import { accountRoutes } from './account.ts'
 import { accountsRoute } from './accounts.ts'
+import { auditRoute } from './audit.ts'
 import { hostRoutes } from './hosts.ts'
 import { developerRoutes, tokenRoutes } from './keys.ts'
 import { overviewRoute } from './overview.ts'
@@ -14,6 +15,7 @@ export const adminRoutes = [
   ...accountRoutes,
   ...adminWebhookRoutes,
   ...hostRoutes,
+  auditRoute,
   ...developerRoutes,
   ...tokenRoutes,
   ...retentionRoutes,

@@ -215,7 +215,7 @@ export function consoleSuite(name: string, accounts: number): void {
       await row.locator('.pill.bad', { hasText: 'failing' }).waitFor()
       await screenshot(page, shots, 'late-webhooks-light')
       await row.getByRole('link', { name: '/late' }).click()
-      await page.getByText(/failing for/).waitFor()
+      await page.getByText(/failures in a row/).waitFor()
       await page.locator('[data-state="running.health.retrying"].on').waitFor()
       await page
         .getByRole('region', { name: 'Callbacks' })
