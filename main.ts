@@ -97,6 +97,8 @@ async function begin(
       'first developer: keep its key and secret (shownOnce)',
     )
   }
+  if (!engine.operators.consoleOn)
+    log.warn({}, 'there is no console: set MAILROOM_ADMIN_PASSWORD, or listen on a loopback address')
   const password = await engine.operators.ensurePassword()
   if (password !== null)
     log.warn({ console: `${ownUrl}/console`, shownOnce: password }, 'password of the console: keep it')
@@ -167,6 +169,12 @@ async function commandLine(words: readonly string[]): Promise<number> {
   const over = new AbortController()
   process.once('SIGINT', () => over.abort())
   const { stdout, stderr, env } = process
+  // `mailroom top | head`: who reads the output has seen enough.
+  for (const stream of [stdout, stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') throw error
+      over.abort()
+    })
   return runCli(words, {
     env,
     out: (line) => void stdout.write(`${line}\n`),

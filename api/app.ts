@@ -3,13 +3,7 @@ import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader, pageUrlReader } from './addresses.ts'
-import { accountRoutes } from './admin/account.ts'
-import { accountsRoute } from './admin/accounts.ts'
-import { hostRoutes } from './admin/hosts.ts'
-import { developerRoutes, tokenRoutes } from './admin/keys.ts'
-import { overviewRoute } from './admin/overview.ts'
-import { backupRoutes, retentionRoutes } from './admin/store.ts'
-import { adminWebhookRoutes } from './admin/webhooks.ts'
+import { adminRoutes } from './admin/index.ts'
 import { applicationRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
 import { wizardRoutes } from './connect/index.ts'
@@ -66,15 +60,7 @@ export const resourceRoutes: readonly Route[] = [
   ...discoveryRoutes,
   ...oauthProviderRoutes,
   ...applicationRoutes,
-  ...backupRoutes,
-  overviewRoute,
-  accountsRoute,
-  ...accountRoutes,
-  ...adminWebhookRoutes,
-  ...hostRoutes,
-  ...developerRoutes,
-  ...tokenRoutes,
-  ...retentionRoutes,
+  ...adminRoutes,
   // The 2.0 API: over the same engine and store, in its own shapes. Deprecated.
   ...v2AccountRoutes,
   ...emailAddressRoutes,

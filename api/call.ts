@@ -12,6 +12,7 @@ import {
   type UserRecord,
 } from '../engine/index.ts'
 import type { Body } from './middleware/body.ts'
+import type { Actor } from './audit.ts'
 import { type ApiVersion, urlsOf } from './addresses.ts'
 import type { Limits } from './limits.ts'
 import type { Auth } from './route.ts'
@@ -45,6 +46,8 @@ export class Exchange {
   developer: DeveloperRecord | null = null
   /** Who calls: id of the developer or of the admin token. */
   caller: string | null = null
+  /** The operator that calls, for the audit trail. */
+  actor: Actor | null = null
   /** The message of a multipart body; held until the answer is out. */
   upload: Spooled | null = null
   /** What the answer holds of the budget. */
@@ -146,6 +149,11 @@ export class Call {
   header(name: string): string | undefined {
     const value = this.#ctx.req.headers[name]
     return Array.isArray(value) ? value.join(', ') : value
+  }
+
+  /** Notes the operator of a form of the console. */
+  actsAs(actor: Actor): void {
+    this.#exchange.actor = actor
   }
 
   asksForJson(): boolean {

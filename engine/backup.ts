@@ -19,12 +19,13 @@ import {
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
+import { connectUrl, reconnectToken } from './connect/reconnect.ts'
 import { checkRoom, makeDataDir } from './data-dir.ts'
 import { AppError } from './errors.ts'
 import { type Logger, silentLogger } from './observe/log.ts'
 import { createSealer, formerKeys, readKey, secretFile } from './secrets/seal.ts'
 import type { Store } from './store/port.ts'
-import { inspectFile, keepRevoked, lockStore, type StoreOwner } from './store/sqlite/file.ts'
+import { inspectFile, keepConsents, keepRevoked, lockStore, type StoreOwner } from './store/sqlite/file.ts'
 
 export interface Backup {
   readonly name: string
@@ -152,17 +153,27 @@ function timeOf(name: string): number {
 /** What SQLite keeps beside a file. */
 const companions = ['-wal', '-shm']
 
+interface Reconnect {
+  readonly account: string | null
+  readonly email: string | null
+  readonly url: string
+}
+
 interface Restored {
   /** The store that was there; null = there was none. */
   readonly kept: string | null
   /** What stays revoked, though it was in force in the backup; null = the store that was there could not be asked. */
   readonly revoked: readonly string[] | null
+  /** Email accounts that keep the newer refresh token of the store that was there. */
+  readonly consents: number
+  /** Email accounts whose refresh token may have been replaced since: their users sign in again at `url`. */
+  readonly reconnect: readonly Reconnect[]
 }
 
 /**
  * Checks the file, and that it is this installation's; then it takes the place of the store, which is kept beside it.
- * Keys and tokens that were revoked in that one stay revoked. `conflict` while the service runs, `bad_request` for a
- * file that is not fit.
+ * Keys and tokens that were revoked in that one stay revoked, and its refresh tokens stay in use. `conflict` while the
+ * service runs, `bad_request` for a file that is not fit.
  */
 export function restoreStore(config: Config, file: string): Restored {
   if (config.MONGODB_URI !== null)
@@ -183,12 +194,18 @@ export function restoreStore(config: Config, file: string): Restored {
     const current = currentOwner(path)
     checkOwner(config, file, owner, current)
     const revoked = current === null ? null : keepRevoked(part, path)
+    const now = Date.now()
+    const consents = keepConsents(part, current === null ? null : path, (account) => reconnectToken(account, now))
     giveToOwner(directory, part)
     sync(part)
-    const kept = putAside(path, `${path}.before-${timeText(Date.now())}`)
+    const kept = putAside(path, `${path}.before-${timeText(now)}`)
     renameSync(part, path)
     sync(directory)
-    return { kept, revoked }
+    const baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
+    const reconnect = consents.made.map(({ accountId: account, email, token }) => {
+      return { account, email, url: connectUrl(baseUrl, token) }
+    })
+    return { kept, revoked, consents: consents.kept, reconnect }
   } finally {
     clear(part)
     release()

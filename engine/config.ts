@@ -338,6 +338,7 @@ const keys = {
     durationKey('30d', '1m', longestAge),
     'how long finished deliveries are kept, and how long a callback waits for a receiver that is away',
   ],
+  MAILROOM_AUDIT_RETENTION: [durationKey('365d', '1m', longestAge), 'how long actions of operators are kept'],
   MAILROOM_CHANGE_RETENTION: [durationKey('30d', '1m', longestAge), 'how long the change log is kept'],
   MAILROOM_HISTORICAL_PAUSE: [durationKey('250ms', '0ms'), 'pause between two pages of a historical scan'],
 

@@ -50,8 +50,8 @@ export function startRetention(deps: RetentionDeps): () => Promise<void> {
 
 /** Never rejects. */
 async function sweepAll({ store, config, log }: RetentionDeps, signal: AbortSignal): Promise<void> {
-  const { changes, outbox: deliveries, calls } = store
-  const kept = { changes, deliveries, calls }
+  const { changes, outbox: deliveries, calls, audit } = store
+  const kept = { changes, deliveries, calls, audit }
   try {
     for (const what of keptNames) {
       const rows = await sweep(kept[what].expire, config[retentionKeys[what]], signal)

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
-import { AppError, notFound } from './errors.ts'
+import { AppError, badParameter, notFound } from './errors.ts'
 import { sameText } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Page, Store } from './store/port.ts'
@@ -23,6 +23,8 @@ export interface ConsoleSession {
   readonly id: string
   /** What each form of the session has to send along. */
   readonly csrf: string
+  /** Names the session in the audit trail. */
+  readonly label: string
   readonly endsAt: number
 }
 
@@ -85,8 +87,9 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
     tokens: async ({ offset, limit }: Page = { offset: 0, limit: Infinity }) =>
       (await operators.list()).filter(({ id }) => id !== passwordId).slice(offset, offset + limit),
     token: tokenOf,
-    /** Answers the token itself, `mra_…`: it is shown once. */
+    /** Answers the token itself, `mra_…`: it is shown once. `bad_request` without a scope: it could do nothing. */
     async createToken(name: string, scopes: readonly OperatorScope[]) {
+      if (scopes.length === 0) throw badParameter('scopes', `expected one or more of ${operatorScopes.join(', ')}`)
       const id = newId()
       const token = `mra_${id}_${secretText()}`
       return { record: await put({ id, name, hash: tokenHash(token), scopes }), token }
@@ -129,9 +132,17 @@ export async function createLocalToken(config: Config, name: string, scopes: rea
   const path = join(config.MAILROOM_DATA_DIR, 'mailroom.sqlite')
   if (!existsSync(path))
     throw new AppError('bad_request', `MAILROOM_DATA_DIR: there is no ${path}; start the service once first`)
-  const { operators, close } = openOperators(path)
+  const { operators, audit, close } = openOperators(path)
   try {
-    return await createOperators({ store: { operators }, config }).createToken(name, scopes)
+    const made = await createOperators({ store: { operators }, config }).createToken(name, scopes)
+    const done = {
+      action: 'tokens create',
+      target: made.record.id,
+      details: { name, scopes: scopes.join() },
+      status: 200,
+    }
+    await audit.append({ id: newId(), at: Date.now(), by: 'local', actorId: '', actorName: '', address: '', ...done })
+    return made
   } finally {
     close()
   }
@@ -149,7 +160,12 @@ function createSessions(now: () => number, ended: (id: string) => void) {
     end: (id: string): void => void sessions.delete(id),
     open(): ConsoleSession {
       for (const id of [...sessions.keys()]) if (get(id) === null) sessions.delete(id)
-      const opened = { id: secretText(), csrf: secretText(), endsAt: now() + sessionMs }
+      const opened = {
+        id: secretText(),
+        csrf: secretText(),
+        label: randomBytes(4).toString('hex'),
+        endsAt: now() + sessionMs,
+      }
       sessions.set(opened.id, opened)
       return opened
     },

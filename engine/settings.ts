@@ -9,6 +9,7 @@ export const retentionKeys = {
   changes: 'MAILROOM_CHANGE_RETENTION',
   deliveries: 'MAILROOM_DELIVERY_RETENTION',
   calls: 'MAILROOM_CALL_LOG_RETENTION',
+  audit: 'MAILROOM_AUDIT_RETENTION',
 } as const satisfies Readonly<Record<string, ConfigKey>>
 
 export type Kept = keyof typeof retentionKeys

@@ -50,6 +50,12 @@ const webhookStates = [
   'draining',
 ] as const satisfies readonly WebhookTag[]
 
+/** Every word that `state` may be; `dead`: the actor ended by a fault. */
+export const shownStates = {
+  account: [...accountStates, 'dead'],
+  webhook: [...webhookStates, 'failing', 'dead'],
+} as const
+
 /**
  * null when nothing is timed: watching with nothing in the way, paused, stopped, or at our own login
  * limiter.
@@ -106,12 +112,19 @@ function webhookStateOf(snapshot: WebhookSnapshot) {
   return webhookStates.find((tag) => snapshot.hasTag(tag)) ?? 'draining'
 }
 
+/** Callbacks fail one by one, and others go out meanwhile: people see that it fails, not that the actor rests. */
+function shownState(snapshot: WebhookSnapshot) {
+  const state = webhookStateOf(snapshot)
+  const fails = snapshot.hasTag('failed') || snapshot.hasTag('retrying')
+  return fails && (state === 'idle' || state === 'draining') ? 'failing' : state
+}
+
 export function describeWebhook(snapshot: WebhookSnapshot): ActorFacts {
   const { health, roundAt } = snapshot.context
   const failedAt = roundAt ?? health.failingSince ?? 0
   return {
     tags: [...snapshot.tags].sort(),
-    state: webhookStateOf(snapshot),
+    state: shownState(snapshot),
     next: webhookNextOf(snapshot),
     lastError: health.lastError === null ? null : { class: 'delivery', message: health.lastError, at: failedAt },
     attempt: health.consecutiveFailures,

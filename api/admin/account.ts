@@ -18,7 +18,7 @@ import { address, answer, time, view } from '../examples.ts'
 import { eventStreamHeaders, StreamAnswer } from '../route.ts'
 import { filledText } from '../values.ts'
 import { accountFields, accountRow, type AccountRow, findAccount, presentAccount } from './accounts.ts'
-import { adminRoute, count, presentSteps, stepView, utc } from './shared.ts'
+import { adminRoute, count, presentSteps, sentence, stepView, utc } from './shared.ts'
 
 export const explanationView = answer({
   why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
@@ -183,7 +183,7 @@ function failureOf(
   attempt: number,
 ): string {
   const times = attempt > 1 ? `, for the ${ordinal(attempt)} time in a row` : ''
-  return `The last failure at ${server} was at ${utc(at)} (${failure})${times}: ${message}.`
+  return sentence(`The last failure at ${server} was at ${utc(at)} (${failure})${times}: ${message}`)
 }
 
 /** `pace`: of its host, as an operator has set it. */

@@ -9,6 +9,7 @@ import {
   failureClasses,
   noActor,
   type PoolFacts,
+  shownStates,
 } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
 import { address, answer, exampleOf, ids, label, time, view } from '../examples.ts'
@@ -62,8 +63,8 @@ export function presentAccount(account: AccountRecord, facts: PoolFacts | null |
 }
 
 export const accountQuery = z.object({
-  condition: optional(choice(conditions), 'only accounts that are so, over all tries'),
-  state: optional(filledText, 'only accounts whose actor does this', 'waiting'),
+  condition: optional(choice(conditions), 'only accounts in this condition, over all tries'),
+  state: optional(choice(shownStates.account), 'only accounts whose actor does this', 'waiting'),
   status: optional(accountStatus, 'only accounts of this status'),
   host: optional(filledText, 'only accounts at this mail server'),
   developer: optional(filledText, 'only accounts of this developer, by id', '4a1b2c3d4e5f60718293a4b5'),

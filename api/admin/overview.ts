@@ -1,4 +1,4 @@
-/** The state of the whole installation, and what in it needs a person. */
+/** The state of the whole installation, and what requires action. */
 import { z } from 'zod'
 import {
   type AccountPlace,
@@ -19,7 +19,7 @@ import { adminRoute, count, countBy, counts, factsById } from './shared.ts'
 const rates = {
   events_per_second: [z.number(), 1.5],
   deliveries_per_second: [z.number(), 1.5],
-  attempt_ms: [z.number(), 20, 'how long receivers take, mean of the last ten seconds'],
+  attempt_ms: [z.number(), 20, 'response time of receivers, mean of the last ten seconds'],
   latency_ms: [z.number(), 60, 'from the event to the delivered callback, likewise'],
   memory_mib: [z.number(), 210],
   loop_delay_ms: [z.number(), 3, 'the longest of the last ten seconds'],
@@ -47,7 +47,7 @@ export const overviewView = view('AdminOverview', {
     states: [counts, { watching: 2, waiting: 1 }],
     statuses: [counts, { OK: 3, DISABLED: 0 }],
   }),
-  hosts: [z.array(hostView), [], 'the twenty with most accounts that are not well'],
+  hosts: [z.array(hostView), [], 'the twenty with most unhealthy accounts'],
   webhooks: answer({
     total: [count, 2],
     states: [counts, { idle: 2 }],
@@ -71,7 +71,7 @@ export const overviewView = view('AdminOverview', {
       }),
     ),
     [],
-    'what needs a person, most urgent first, at most fifty',
+    'what requires action, most urgent first, at most fifty',
   ],
 })
 export type Overview = z.input<typeof overviewView>
@@ -241,7 +241,7 @@ function byAge(left: Attention, right: Attention): number {
 }
 
 export const overviewRoute = adminRoute('GET /admin/overview', {
-  summary: 'How the installation is, and what in it needs a person',
+  summary: 'Overview of the installation, and what requires action',
   response: overviewView,
   handler: (_input, { engine }) => adminOverview(engine),
 })

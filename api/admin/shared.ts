@@ -62,6 +62,9 @@ export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<s
   )
 }
 
+/** What a mail server said may end with its own full stop. */
+export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)
+
 /** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */
 export function utc(at: number): string {
   return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`

@@ -33,7 +33,7 @@ export const resealView = view('AdminReseal', {
 })
 
 const keptView = answer({
-  what: [z.enum(['changes', 'deliveries', 'calls']), 'deliveries'],
+  what: [z.enum(['changes', 'deliveries', 'calls', 'audit']), 'deliveries'],
   seconds: [z.number(), 2_592_000],
   setting: [z.string(), 'MAILROOM_DELIVERY_RETENTION', 'the environment variable of it'],
   set: [z.boolean(), false, 'an operator has set it; the variable does not count'],
@@ -93,7 +93,7 @@ export const retentionRoutes = [
   adminRoute('PUT /admin/retention/{what}', {
     scope: 'act',
     summary:
-      'Set how long changes, deliveries or calls are kept; what is older goes for good, in steps every ten minutes',
+      'Set how long changes, deliveries, calls or the audit trail are kept; what is older goes for good, in steps every ten minutes',
     description:
       'The time of deliveries holds for callbacks that wait for a receiver that is away, too: those that wait for longer are given up.',
     body: z.object({ seconds: keptSeconds }).meta({ examples: [{ seconds: 2_592_000 }] }),

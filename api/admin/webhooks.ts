@@ -7,13 +7,14 @@ import {
   noActor,
   type OutboxRecord,
   type PoolFacts,
+  shownStates,
   userAgent,
   type WebhookRecord,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, ids, time, view } from '../examples.ts'
 import { presentDelivery } from '../lite/webhooks/deliveries.ts'
-import { deliveryFields, deliveryStates, deliveryView, redeliverAnswer } from '../lite/webhooks/schema.ts'
+import { deliveryFields, deliveryStates, redeliverAnswer } from '../lite/webhooks/schema.ts'
 import { choice, filledText, flag, given, optional } from '../values.ts'
 import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
 import { presentSteps, stepView, total } from './shared.ts'
@@ -53,11 +54,36 @@ const webhookView = view('AdminWebhookDetail', {
 })
 export type WebhookDetail = z.input<typeof webhookView>
 
-export type DeliveryRow = z.input<typeof deliveryView>
+const waits = [
+  answer({
+    behind: [
+      z.enum(['receiver', 'callback', 'schedule', 'turn']),
+      'callback',
+      '`receiver`: it fails, and one callback is tried at `until`; `callback`: an earlier one of the same email account; `schedule`: its own next attempt',
+    ],
+    callback: [z.string().nullable(), ids.delivery, 'the earlier one'],
+    until: [z.int().nullable(), time],
+  }).nullable(),
+  null,
+  'what a pending callback waits for',
+] as const
+
+const adminCallback = view('AdminCallback', { ...deliveryFields, waits })
+export type DeliveryRow = z.input<typeof adminCallback>
+
+function presentRow(
+  engine: Engine,
+  row: OutboxRecord,
+  webhook: Pick<WebhookRecord, 'callbackUrl'> | null,
+): DeliveryRow {
+  const waiting = engine.webhooks.waits(row)
+  return { ...presentDelivery(row, webhook), waits: waiting && { ...waiting, until: secondsOrNull(waiting.until) } }
+}
 
 /** A callback, and what led to it. */
 const deliveryDetail = view('AdminDelivery', {
   ...deliveryFields,
+  waits,
   developer_id: developerId,
   email_account: [z.string().nullable(), '7c9e6679f81d4b1c8a2e3d4f', 'id of the email account'],
   channel_id: [z.string(), ids.webhook, 'where it waits: the webhook, or u… of a bare URL'],
@@ -112,7 +138,7 @@ async function latencyOf({ outbox }: Engine['store'], webhookId: string): Promis
 
 export const webhookQuery = z.object({
   developer: optional(filledText, 'only webhooks of this developer, by id'),
-  state: optional(filledText, 'only webhooks whose actor does this: `idle`, `draining`, `waiting`, `paused` …'),
+  state: optional(choice(shownStates.webhook), 'only webhooks whose actor does this'),
   failing: optional(flag, '1 = only those whose receiver fails now, 0 = only others'),
   ...paging,
 })
@@ -190,7 +216,7 @@ export async function webhookDeliveries(engine: Engine, id: string, query: Deliv
   const rows = id.startsWith('u')
     ? await waitingFor(engine, id, query)
     : await engine.store.outbox.list(given({ webhookId: id, states }), { limit, offset })
-  return rows.map((row) => presentDelivery(row, webhook))
+  return rows.map((row) => presentRow(engine, row, webhook))
 }
 
 /** Of a bare URL only those that wait are known, in the order of sending. */
@@ -203,7 +229,7 @@ export async function deliveryOf(engine: Engine, id: string, signal: AbortSignal
   const row = await found('delivery', id, engine.store.outbox.get(id))
   const webhook = row.webhookId === null ? null : await engine.store.webhooks.get(row.webhookId)
   return {
-    ...presentDelivery(row, webhook),
+    ...presentRow(engine, row, webhook),
     developer_id: row.developerId,
     email_account: row.accountId,
     channel_id: row.channelId,
@@ -265,7 +291,7 @@ export const adminWebhookRoutes = [
   adminRoute('GET /admin/webhooks/{id}/deliveries', {
     summary: 'List the callbacks of a webhook, newest first',
     query: deliveriesQuery,
-    response: z.array(deliveryView),
+    response: z.array(adminCallback),
     handler: ({ path, query }, { engine }) => webhookDeliveries(engine, path.id, query),
   }),
   adminRoute('GET /admin/deliveries/{id}', {

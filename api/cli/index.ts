@@ -14,10 +14,9 @@ import {
   restoreStore,
 } from '../../engine/index.ts'
 import type { backupView, resealView } from '../admin/store.ts'
-import type { Method } from '../route.ts'
+import { type Client, createClient, pagesOf } from './client.ts'
 import {
   type AccountList,
-  printable,
   showAccounts,
   showDevelopers,
   showEvent,
@@ -64,14 +63,14 @@ const accountFilters = [
 const oneAccount = { words: '<account>', fewest: 1, most: 1 } as const
 
 const commands: Readonly<Record<string, Command>> = {
-  top: { does: 'how the installation is, again and again', options: ['every', 'once'], run: top },
+  top: { does: 'overview of the installation, refreshed', options: ['every', 'once'], run: top },
   accounts: {
-    does: 'accounts, with state and failure',
+    does: 'email accounts with status, state and failure',
     options: [...accountFilters, 'limit', 'offset'],
     run: accounts,
   },
-  tail: { ...oneAccount, does: 'steps of one account (id or address) as they happen', run: tail },
-  explain: { ...oneAccount, does: 'why an account is as it is, and what would change it', run: explain },
+  tail: { ...oneAccount, does: 'state changes of one account (id or address) as they happen', run: tail },
+  explain: { ...oneAccount, does: 'why an account has its state, and what would change it', run: explain },
   keys: {
     words: '[list | create | rotate <id> | revoke <id> | restore <id>]',
     most: 2,
@@ -153,10 +152,18 @@ async function resealAll(given: Given): Promise<void> {
 
 function restore(given: Given): Promise<void> {
   const restored = restoreStore(readConfig(given.terminal.env), given.words[0] ?? '')
-  const { kept, revoked } = restored
+  const { kept, revoked, consents, reconnect } = restored
   const unknown = 'Keys and tokens that were revoked after the backup was made are in force again: revoke them anew.'
   const words = kept === null ? 'restored' : `restored; the store that was there is ${kept}`
-  say(given, restored, () => [words, ...(revoked?.map((one) => `stays revoked: ${one}`) ?? [unknown])])
+  say(given, restored, () => [
+    words,
+    ...(revoked?.map((one) => `stays revoked: ${one}`) ?? [unknown]),
+    ...(consents === 0 ? [] : [`email accounts that keep their newer OAuth token: ${consents}`]),
+    ...(reconnect.length === 0
+      ? []
+      : ['The OAuth token of these accounts may have been replaced. Send each user the link (24 hours):']),
+    ...reconnect.map(({ email, account, url }) => `${email ?? ''} (${account ?? ''}) ${url}`),
+  ])
   return Promise.resolve()
 }
 
@@ -179,27 +186,6 @@ function clientOf({ values, terminal: { env, signal } }: Given): Client {
       '--token or MAILROOM_ADMIN_TOKEN is missing; the first one is made by: mailroom tokens create --name me --scopes read,act,keys --local',
     )
   return createClient(url, token, signal)
-}
-
-/** What the service gives at a time. */
-const pageEntries = 200
-
-/** Answers of a list, page by page: at most `most` entries, without the first `from`. */
-async function* pagesOf<Page extends readonly unknown[] | { readonly total: number }>(
-  client: Client,
-  path: string,
-  filters: Readonly<Record<string, string>> = {},
-  most = Infinity,
-  from = 0,
-): AsyncGenerator<Page, void, undefined> {
-  for (let offset = from, more = true; more;) {
-    const limit = Math.min(pageEntries, from + most - offset)
-    const query = new URLSearchParams({ ...filters, limit: String(limit), offset: String(offset) })
-    const page = (await client.call('GET', `${path}?${query.toString()}`)) as Page
-    yield page
-    offset += limit
-    more = offset < from + most && ('total' in page ? offset < page.total : page.length === limit)
-  }
 }
 
 async function allOf(given: Given, path: string): Promise<unknown[]> {
@@ -314,84 +300,4 @@ function scopesOf(text: string): readonly OperatorScope[] {
       throw new UsageError(`--scopes: expected some of ${operatorScopes.join(', ')}, got ${word}`)
     return scope
   })
-}
-
-/* Calls of the admin API. */
-
-type Client = ReturnType<typeof createClient>
-
-/** A backup of a large store takes as long as a call may take. */
-const patienceMs = 120_000
-
-type Init = Omit<RequestInit, 'headers'> & { readonly headers: Readonly<Record<string, string>> }
-
-/** `signal` ends what reads. */
-function createClient(url: string, token: string, signal: AbortSignal) {
-  const broken = (cause: unknown): AppError =>
-    new AppError('network', `${url} ended its answer early: ${wordsOf(cause)}`, { cause })
-  const textOf = (answer: Response): Promise<string> =>
-    answer.text().catch((cause: unknown) => {
-      throw broken(cause)
-    })
-  const send = async (method: Method, path: string, init: Init): Promise<Response> => {
-    const headers = { ...init.headers, authorization: `Bearer ${token}` }
-    const answer = await fetch(url.replace(/\/$/, '') + path, { ...init, method, headers }).catch((cause: unknown) => {
-      throw new AppError('network', `${url} does not answer: ${wordsOf(cause)}`, { cause })
-    })
-    if (answer.ok) return answer
-    const words = printable(refusalOf(await textOf(answer)))
-    throw new AppError('bad_request', `${method} ${path}: ${words} (${answer.status})`)
-  }
-  return {
-    /** The answer of a good call; else an AppError with the service's own words. */
-    async call(method: Method, path: string, body?: Readonly<Record<string, unknown>>): Promise<unknown> {
-      // What changes something is waited for: its answer may hold a secret that is shown once.
-      const late = AbortSignal.timeout(patienceMs)
-      const inTime = method === 'GET' ? AbortSignal.any([signal, late]) : late
-      const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-      const answer = await send(method, path, { signal: inTime, ...(body === undefined ? { headers: {} } : json) })
-      const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
-      const text = await textOf(answer)
-      try {
-        return JSON.parse(text, clean) as unknown
-      } catch (cause) {
-        const words = 'the answer is no JSON, so this is no admin API of Mailroom'
-        throw new AppError('bad_request', `${method} ${url}${path}: ${words}`, { cause })
-      }
-    },
-    /** The data of each server-sent event, until the signal aborts or the service ends the stream. */
-    async *events(path: string): AsyncGenerator<string, void, undefined> {
-      const { body } = await send('GET', path, { signal, headers: { accept: 'text/event-stream' } })
-      if (body === null) return
-      let rest = ''
-      try {
-        for await (const piece of body.pipeThrough(new TextDecoderStream())) {
-          const events = (rest + piece).split('\n\n')
-          rest = events.pop() ?? ''
-          for (const event of events) {
-            const data = [...event.matchAll(/^data: ?(.*)$/gm)].map(([, line = '']) => line)
-            // In JSON text only what it need not escape is left.
-            if (data.length > 0) yield printable(data.join(' '))
-          }
-        }
-      } catch (cause) {
-        throw broken(cause)
-      }
-    },
-  }
-}
-
-function wordsOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  return cause instanceof Error ? cause.message : String(cause)
-}
-
-/** The words of {"type":"error","value":…}, or the text itself. */
-function refusalOf(text: string): string {
-  try {
-    const { value } = JSON.parse(text) as { value?: unknown }
-    return typeof value === 'string' ? value : text
-  } catch {
-    return text.slice(0, 200)
-  }
 }

@@ -53,9 +53,9 @@ export function showTop(answer: unknown): readonly string[] {
     `accounts   ${accounts.total}: ${counts(accounts.states)}; ${counts(accounts.statuses)}`,
     `webhooks   ${webhooks.total}: ${counts(webhooks.states)}; ${webhooks.pending} callbacks wait${oldest}`,
     `now        ${now.events_per_second.toFixed(1)} events/s, ${now.deliveries_per_second.toFixed(1)} deliveries/s, ${now.latency_ms.toFixed(0)} ms after the event, ${now.memory_mib.toFixed(0)} MiB, event loop ${now.loop_delay_ms.toFixed(0)} ms`,
-    ...(hosts.length === 0 ? [] : ['', 'hosts that are not well']),
+    ...(hosts.length === 0 ? [] : ['', 'hosts with unhealthy accounts']),
     ...hosts.map(({ host, accounts: total, states }) => `  ${host}  ${total}: ${counts(states)}`),
-    ...(attention.length === 0 ? [] : ['', 'needs a person']),
+    ...(attention.length === 0 ? [] : ['', 'action required']),
     ...attention.map(({ kind, id, what, since: at }) => `  ${kind} ${id}  ${what} (${since(at)})`),
   ]
 }
@@ -66,7 +66,7 @@ export function showAccounts(answer: unknown): readonly string[] {
   const { accounts, total } = answer as AccountList
   const lines = table(accounts, {
     ID: (row) => row.id,
-    IS: (row) => row.condition,
+    STATUS: (row) => row.condition,
     FOR: (row) => since(row.since),
     STATE: (row) => row.state,
     FAILURE: (row) => row.failure ?? '',

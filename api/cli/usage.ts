@@ -18,21 +18,21 @@ const text = { type: 'string' } as const
 const flag = { type: 'boolean', default: false } as const
 
 const options = {
-  condition: { ...text, words: 'CONDITION: only accounts that are so, over all tries (up, down, disabled, paused)' },
+  condition: { ...text, words: 'STATUS: only up, down, disabled or paused accounts' },
   state: { ...text, words: 'STATE: only accounts in this state (watching, waiting, disabled, …)' },
   host: { ...text, words: 'HOST: only accounts at this mail server' },
-  status: { ...text, words: 'OK or DISABLED: only accounts of this status' },
-  failure: { ...text, words: 'CLASS: only accounts whose last failure is of it (auth_rejected, network, …)' },
+  status: { ...text, words: 'OK or DISABLED: only accounts of this API status' },
+  failure: { ...text, words: 'CLASS: only accounts whose last failure has this class (auth_rejected, network, …)' },
   developer: { ...text, words: 'ID: only accounts of this developer' },
   user: { ...text, words: 'ID: only accounts of this user' },
-  'older-than': { ...text, words: 'SECONDS: only accounts that are in their condition for so long' },
+  'older-than': { ...text, words: 'SECONDS: only accounts whose status is at least so old' },
   q: { ...text, words: 'TEXT: only accounts with it in their address, or with this id or label' },
   limit: { ...text, words: 'N: accounts at most, 50 otherwise' },
   offset: { ...text, words: 'N: leaves out the first N accounts' },
   name: { ...text, words: 'NAME of the developer or of the token' },
   scopes: { ...text, words: 'read,act,keys: what the token may do' },
-  every: { ...text, words: 'SECONDS between two looks, 2 otherwise' },
-  once: { ...flag, words: 'looks once, and ends' },
+  every: { ...text, words: 'SECONDS between two refreshes, 2 otherwise' },
+  once: { ...flag, words: 'shows one overview, and ends' },
   local: {
     ...flag,
     words: 'writes into the store of MAILROOM_DATA_DIR instead of asking the service: for the first token',

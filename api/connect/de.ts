@@ -57,6 +57,7 @@ export const de: Words = {
   state: { done: 'erledigt', now: 'läuft', later: 'noch nicht' },
 
   doneTitle: 'Ihr Postfach ist verbunden',
+  doneClose: 'Sie können diese Seite jetzt schließen.',
   doneText: (app) => `Sie können jetzt zu ${app} zurückkehren.`,
   back: (app) => `Zurück zu ${app}`,
 
@@ -146,5 +147,9 @@ export const de: Words = {
       text: 'Versuchen Sie es in einigen Minuten noch einmal. Geschieht es wieder, sagen Sie es den Betreibern der Anwendung.',
     },
   },
+  otherMailbox: (tried, asked) => ({
+    title: 'Ein anderes Postfach wurde gewählt',
+    text: `Dieser Link verbindet ein Postfach, und in einem anderen Tab wurde ${tried} gewählt. ${asked} ist nicht verbunden.`,
+  }),
   startAgain: 'Von vorn beginnen',
 }

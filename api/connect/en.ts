@@ -55,11 +55,12 @@ export const en = {
   state: { done: 'done', now: 'under way', later: 'not yet' },
 
   doneTitle: 'Your mailbox is connected',
+  doneClose: 'You can close this page now.',
   doneText: (app: string) => `You can go back to ${app} now.`,
   back: (app: string) => `Back to ${app}`,
 
   problem: 'That did not work',
-  serverSaid: 'In detail',
+  serverSaid: 'Details',
   failures: {
     auth_rejected:
       'The mail server did not accept this user name and password. Check both. Many providers do not take your usual password here, but an app password.',
@@ -136,6 +137,10 @@ export const en = {
       text: 'Try again in a few minutes. If it happens again, tell the people who run the application.',
     },
   },
+  otherMailbox: (tried: string, asked: string) => ({
+    title: 'Another mailbox was chosen',
+    text: `This link connects one mailbox, and another tab has chosen ${tried}. ${asked} is not connected.`,
+  }),
   startAgain: 'Begin again',
 }
 

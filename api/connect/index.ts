@@ -15,6 +15,7 @@ import {
   type Failure,
   type Field,
   loginPage,
+  otherMailboxPage,
   type Problem,
   progressList,
 } from './pages.ts'
@@ -60,7 +61,18 @@ const goTo =
 
 /** Of a token that may still be used. */
 function open(handle: Handler): Handler {
-  return async (visit) => ended(visit) ?? (await handle(visit))
+  return async (visit) => otherMailbox(visit) ?? ended(visit) ?? (await handle(visit))
+}
+
+/** A second tab asks for another mailbox than the one that is being connected, or is: a link connects one. */
+function otherMailbox(visit: Visit): StreamAnswer | null {
+  const { session, values, words } = visit
+  const { tried } = session
+  const asked = emailSchema.safeParse(values['email'])
+  const isBusy = isDone(visit) || ownTry(visit)?.outcome === null
+  if (!isBusy || tried === null || !asked.success || asked.data === tried) return null
+  const { title, text } = words.otherMailbox(tried, asked.data)
+  return visit.show({ title, content: otherMailboxPage(visit, title, text), status: 409 })
 }
 
 /** A token that is used, or not valid any more, has no steps. The browser that has used it is led to the end. */
@@ -182,6 +194,7 @@ async function connectWith(visit: Visit, mailbox: Mailbox, credential: Credentia
   const input = { email, server, port, useSsl, username, credential }
   if (engine.connect.begin(record, session.id, input)) {
     session.signedIn = credential.kind === 'oauth2'
+    session.tried = email
     return visit.go('connecting')
   }
   return showLogin(visit, mailbox, { failure: 'taken', detail: null }, 409)
@@ -266,9 +279,9 @@ function done(visit: Visit): StreamAnswer {
   const { back, session, words } = visit
   if (!isDone(visit)) return ended(visit) ?? visit.go('')
   // A browser that comes back by the back button stays.
-  const onward = !session.left
+  const onward = back !== null && !session.left
   session.left = true
-  const content = donePage(visit, session.mailbox?.email ?? '', back, onward)
+  const content = donePage(visit, session.tried ?? '', back, onward)
   const refresh = onward ? { refresh: { seconds: 1, to: back } } : {}
   return visit.show({ title: words.doneTitle, content, ...refresh })
 }

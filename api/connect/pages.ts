@@ -229,12 +229,18 @@ export function leavingPage(words: Words, provider: string, url: string): Html {
     <a class="button main" href="${url}">${words.leavingGo(provider)}</a>`
 }
 
-export function donePage({ words, app }: Setting, email: string, callback: string, onward: boolean): Html {
+export function donePage({ words, app }: Setting, email: string, callback: string | null, onward: boolean): Html {
   return html`<div class="tick" aria-hidden="true">✓</div>
     <h1>${words.doneTitle}</h1>
     <p class="address">${breakable(email)}</p>
-    <p role="status">${words.doneText(app)}</p>
-    <a class="button main" href="${callback}" ${onward && html`data-onward`}>${words.back(app)}</a>`
+    <p role="status">${callback === null ? words.doneClose : words.doneText(app)}</p>
+    ${callback !== null && html`<a class="button main" href="${callback}" ${onward && html`data-onward`}>${words.back(app)}</a>`}`
+}
+
+export function otherMailboxPage({ words, at }: Setting, title: string, text: string): Html {
+  return html`<h1>${title}</h1>
+    <p>${text}</p>
+    <a class="button main" href="${at('connecting')}">${words.next}</a>`
 }
 
 /** `again`: where one may begin again. */

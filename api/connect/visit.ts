@@ -49,6 +49,8 @@ class Session {
   problem: Problem | null = null
   /** The last try was with a sign-in at a provider. */
   signedIn = false
+  /** The address of the last try of this browser; null = it has tried none. */
+  tried: string | null = null
   /** It has sent a form. */
   sent = false
   /** This browser has connected the mailbox. */
@@ -148,8 +150,8 @@ export interface Visit extends Setting {
   readonly record: ConnectTokenRecord
   readonly session: Session
   readonly values: Values
-  /** The callback_url with the token. */
-  readonly back: string
+  /** The callback_url with the token; null = an operator has made the link, so there is none. */
+  readonly back: string | null
   show(page: Shown): StreamAnswer
   /** To a step of the same token. */
   go(step: string): StreamAnswer
@@ -234,7 +236,7 @@ async function answer(
     if (comesBack) return endAnswer(wizard, call, language, 'sign_in_unknown')
     return endAnswer(wizard, call, language, 'unknown', { here: root })
   }
-  const app = engine.brand.name ?? new URL(record.callbackUrl).host
+  const app = engine.brand.name ?? new URL(record.callbackUrl || call.baseUrl).host
   const known = sessions.find(record, cookieNamed(call, cookieOf(record)) ?? '')
   const language = chosen ?? known?.language ?? usualLanguage(call)
   if (comesBack && known === undefined) return endAnswer(wizard, call, language, 'other_browser')
@@ -253,7 +255,8 @@ async function answer(
   const at = (name: string): string => (name === '' ? root : `${root}/${name}`)
   const here = at(step)
   const words = languages[language]
-  const back = withToken(record.callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
+  const { callbackUrl } = record
+  const back = callbackUrl === '' ? null : withToken(callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
   return handle({
     engine,
     call,
@@ -271,7 +274,7 @@ async function answer(
       return new StreamAnswer(look.page(frame), { ...look.headers, ...cookie }, status)
     },
     go: (name) => redirect(at(name), cookie),
-    end: (end) => endAnswer(wizard, call, language, end, { app, here, back: end === 'used' ? back : undefined }),
+    end: (end) => endAnswer(wizard, call, language, end, { app, here, back: end === 'used' ? back : null }),
   })
 }
 
@@ -314,7 +317,7 @@ interface Place {
   readonly again?: string
   readonly here?: string
   /** Of a token that is used: a browser that was stopped before the last page still comes back by it. */
-  readonly back?: string | undefined
+  readonly back?: string | null
 }
 
 function endAnswer(wizard: Wizard, call: Call, language: Language, end: End, place: Place = {}): StreamAnswer {
@@ -327,11 +330,11 @@ function endAnswer(wizard: Wizard, call: Call, language: Language, end: End, pla
 }
 
 function endPageOf({ look }: Wizard, language: Language, end: End, place: Place = {}): StreamAnswer {
-  const { app, again, here, back } = place
+  const { app, again, here, back = null } = place
   const words = languages[language]
   const { title } = words.ends[end]
   const content = html`${endPage(words, end, again)}
-  ${back !== undefined && html`<p><a class="button main" href="${back}">${words.back(app ?? '')}</a></p>`}`
+  ${back !== null && html`<p><a class="button main" href="${back}">${words.back(app ?? '')}</a></p>`}`
   const headers = end === 'busy' ? { ...look.headers, 'Retry-After': '60' } : look.headers
   return new StreamAnswer(look.page({ language, title, content, app, here }), headers, statusOf[end])
 }

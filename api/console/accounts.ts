@@ -1,15 +1,14 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
-import { charts, conditions, type Engine, failureClasses } from '../../engine/index.ts'
+import { charts, conditions, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
 import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount } from '../admin/account.ts'
+import { sentence } from '../admin/shared.ts'
 import { type AccountQuery, accountQuery, type AccountRow, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { action, page, type Visit } from './frame.ts'
 import { card, chartCard, choose, developerLink, facts, field, idLink, link, moment, nextWords, pill } from './parts.ts'
 import { scrolling, searchedList, select, since, steps, table } from './parts.ts'
-
-const states = ['watching', 'syncing', 'connecting', 'queued', 'waiting', 'throttled', 'disabled', 'paused', 'dead']
 
 const ages = [
   ['60', 'a minute'],
@@ -25,17 +24,18 @@ export const accounts = page('/console/accounts', accountQuery, async ({ values 
 })
 
 function filters(values: AccountQuery): Html {
-  return html`${field('Address, label or id', 'q', values, 'search')} ${select('Is', 'condition', conditions, values)}
-  ${select('State', 'state', states, values)} ${select('Status', 'status', ['OK', 'DISABLED'], values)}
-  ${field('Host', 'host', values)} ${field('User id', 'user', values)} ${field('Developer id', 'developer', values)}
-  ${select('Failure', 'failure', failureClasses, values)} ${select('For at least', 'older_than', ages, values)}`
+  return html`${field('Address, label or id', 'q', values, 'search')}
+  ${select('Status', 'condition', conditions, values)} ${select('State', 'state', shownStates.account, values)}
+  ${select('API status', 'status', ['OK', 'DISABLED'], values)} ${field('Host', 'host', values)}
+  ${field('User id', 'user', values)} ${field('Developer id', 'developer', values)}
+  ${select('Failure', 'failure', failureClasses, values)} ${select('Minimum duration', 'older_than', ages, values)}`
 }
 
 function accountTable(rows: readonly AccountRow[]): Html {
-  return table(rows, 'No account is like this.', {
+  return table(rows, 'No account matches.', {
     Account: (row) => html`<a href="/console/accounts/${row.id}">${row.email}</a>`,
-    Is: (row) => pill(row.condition),
-    For: (row) => since(row.since),
+    Status: (row) => pill(row.condition),
+    Duration: (row) => since(row.since),
     State: (row) => pill(row.state),
     Host: (row) => html`<a href="${link('/console/accounts', { host: row.server })}">${row.server}</a>`,
     Failure: ({ failure, message }) =>
@@ -63,18 +63,18 @@ export const account = page('/console/accounts/{id}', z.object({}), async ({ pat
 function how(seen: AccountDetail): Html {
   const host = html`<a href="${link('/console/accounts', { host: seen.server })}">${seen.server}</a>`
   return facts({
-    Is: html`${pill(seen.condition)} for ${since(seen.since)}`,
+    Status: html`${pill(seen.condition)} for ${since(seen.since)}`,
     State: html`${pill(seen.state)} for ${since(seen.state_since)}`,
-    Status: pill(seen.status),
+    'API status': pill(seen.status),
     Next: nextWords(seen.next, seen.attempt),
     Failure: seen.failure === null ? null : html`<span class="bad">${seen.failure}</span>: ${seen.message}`,
     Server: html`${host}:${seen.port}${seen.use_ssl && ', TLS'}`,
-    Login: `${seen.username}, ${seen.auth_type}`,
+    'User name': `${seen.username}, ${seen.auth_type}`,
     Label: html`<code>${seen.label}</code>`,
     Account: html`<code>${seen.id}</code>`,
     User: idLink(link('/console/accounts', { user: seen.user_id }), seen.user_id),
     Developer: developerLink(seen.developer_id),
-    Made: moment(seen.created),
+    Created: moment(seen.created),
     'Last connected': seen.last_connected === null ? 'never' : html`${since(seen.last_connected)} ago`,
   })
 }
@@ -95,7 +95,7 @@ const operations: Readonly<Record<string, Operation>> = {
     button: 'Check status',
     async act(engine, id) {
       const { failure } = await engine.accounts.checkNow(id)
-      return `Its login was checked: ${failure === null ? 'it works' : failure.message}.`
+      return sentence(`Its login was checked: ${failure === null ? 'it works' : failure.message}`)
     },
   },
   pause: {
@@ -145,7 +145,7 @@ function folders(rows: AccountDetail['folders']): Html {
     Folder: ({ name }) => name,
     '#Messages': ({ messages }) => messages,
     '#Unseen': ({ unseen }) => unseen,
-    '#Read': ({ messages, indexed }) =>
+    '#Indexed': ({ messages, indexed }) =>
       messages === 0 ? 'all' : `${Math.min(100, Math.floor((indexed / messages) * 100))} %`,
     'Older mail': ({ complete }) => html`<small>${complete ? 'complete' : 'is being read'}</small>`,
   })
@@ -154,15 +154,15 @@ function folders(rows: AccountDetail['folders']): Html {
 function anew({ id, folders: rows }: AccountDetail, { form }: Visit): Html | null {
   if (rows.length === 0) return null
   const names = rows.map(({ name }) => name)
-  const fields = html`${choose('Folder', 'folder', names)}<button>Read it anew</button>`
+  const fields = html`${choose('Folder', 'folder', names)}<button>Compare again</button>`
   return form(`/console/accounts/${id}/read-anew`, fields, 'row')
 }
 
 function queues(rows: AccountDetail['queues']): Html {
-  return table(rows, 'Nothing runs and nothing waits.', {
+  return table(rows, 'All queues are empty.', {
     Queue: ({ name }) => name,
     '#Running': ({ running }) => running,
-    '#Waiting': ({ waiting }) => waiting,
+    '#Pending': ({ waiting }) => waiting,
   })
 }
 
@@ -176,6 +176,6 @@ export const accountActions = [
   ),
   action('/console/accounts/{id}/read-anew', z.object({ folder: filledText }), async ({ path, values }, { engine }) => {
     await readFolderAnew(engine, path.id, values.folder)
-    return { to: pageOf(path.id), notice: `${values.folder} is read anew.` }
+    return { to: pageOf(path.id), notice: `${values.folder} is compared again.` }
   }),
 ]

@@ -79,6 +79,7 @@ export function action<P extends `/console/${string}`, S extends z.ZodType>(
       const session = sessionOf(call)
       if (session === null) return refused('There is no session, or it is over.')
       if (!sameText(session.csrf, String(values['csrf']))) return refused('csrf: not the token of this session.')
+      call.actsAs({ by: 'session', actorId: session.label, actorName: 'console' })
       const visit = visitOf(call, session)
       return answered(path, visit, async () => {
         const parsed = parse(schema, values) as z.output<S>

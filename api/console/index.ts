@@ -8,6 +8,7 @@ import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createTries, type Tries } from '../limits.ts'
 import { text } from '../values.ts'
 import { account, accountActions, accounts } from './accounts.ts'
+import { audit } from './audit.ts'
 import { eventsRoute } from './events.ts'
 import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
 import { developer, developers, keyRoutes, tokens } from './keys.ts'
@@ -80,9 +81,11 @@ function loginRoute(tries: Tries): Route {
     async handler({ body: { password, to } }, call) {
       checkOn(call, loginPath)
       if (!isOwn(call)) return refused('The login came from another site.')
+      call.actsAs({ by: 'session', actorId: '', actorName: 'console' })
       try {
         const former = sessionOf(call)
         const session = await openNext(call, password)
+        call.actsAs({ by: 'session', actorId: session.label, actorName: 'console' })
         if (former !== null) call.engine.operators.logout(former.id)
         return redirect(isConsolePage(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
       } catch (thrown) {
@@ -114,7 +117,7 @@ const logout = action('/console/logout', z.object({}), (_input, { engine, sessio
 })
 
 /** Those that are followed while they are open. */
-const pages = [overview, accounts, account, webhooks, webhook, delivery, hosts, developers, developer, tokens]
+const pages = [overview, accounts, account, webhooks, webhook, delivery, hosts, developers, developer, tokens, audit]
 const others = [...accountActions, redeliverAction, ...keyRoutes, ...settingRoutes, oncePage]
 
 const usualTries = 10

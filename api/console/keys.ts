@@ -19,11 +19,11 @@ export const developers = page(developersPath, z.object(paging), async ({ values
           ><code>${id}</code></small
         >`,
     'API key': (row) => html`<code>${row.api_key}</code>`,
-    Made: (row) => moment(row.created),
+    Created: (row) => moment(row.created),
     Users: (row) => row.users,
     Accounts: (row) => html`<a href="${link('/console/accounts', { developer: row.id })}">${row.accounts}</a>`,
     Key: (row) => keyState(row.revoked),
-    'What can be done': (row) => keyButtons(row, visit),
+    Actions: (row) => keyButtons(row, visit),
   })
   const pages = pager(developersPath, values, { shown: rows.length, total: null })
   const content = html`${card(null, html`${scrolling('Developers', list, 'wide')} ${pages}`)}
@@ -83,7 +83,7 @@ export const developer = page(
     const shown = { shown: seen.page.length, total: seen.users }
     const pages = pager(`${developersPath}/${seen.id}`, values, shown)
     const content = html`${card(null, how(seen))}
-    ${card('Callbacks that wait', scrolling('Callbacks that wait', live('late', late(seen.late)), 'wide'))}
+    ${card('Pending callbacks', scrolling('Pending callbacks', live('late', late(seen.late)), 'wide'))}
     ${card('Users', html`${scrolling('Users', live('users', users(seen.page)), 'wide')} ${pages}`)}`
     return { title: seen.name === '' ? 'Developer' : seen.name, content }
   },
@@ -94,7 +94,7 @@ function how({ id, revoked, api_key: key, created, users: count, accounts }: Dev
     Key: revoked === null ? pill('OK') : html`${pill('revoked')} ${moment(revoked)}: callbacks wait`,
     'API key': html`<code>${key}</code>`,
     Developer: html`<code>${id}</code>`,
-    Made: moment(created),
+    Created: moment(created),
     Users: count,
     Accounts: html`<a href="${link('/console/accounts', { developer: id })}">${accounts}</a>`,
     Webhooks: html`<a href="${link('/console/webhooks', { developer: id })}">all of its webhooks</a>`,
@@ -102,10 +102,10 @@ function how({ id, revoked, api_key: key, created, users: count, accounts }: Dev
 }
 
 function late(rows: DeveloperDetail['late']): Html {
-  return table(rows, 'None does.', {
+  return table(rows, 'No callback is pending.', {
     Receiver: ({ id, callback_url: url }) => html`<a href="/console/webhooks/${id}">${url ?? id}</a>`,
-    '#Waiting': ({ pending }) => pending,
-    'The oldest for': ({ oldest }) => (oldest === null ? null : since(oldest)),
+    '#Pending': ({ pending }) => pending,
+    Oldest: ({ oldest }) => (oldest === null ? null : since(oldest)),
     'Last failure': ({ message }) => message,
     Next: ({ next }) => nextWords(next),
   })
@@ -132,9 +132,9 @@ export const tokens = page(tokensPath, z.object(paging), async ({ values }, visi
   const list = table(rows, 'There are none yet.', {
     Name: ({ name, id }) => html`${name}<br /><small><code>${id}</code></small>`,
     Scopes: (row) => row.scopes.join(', '),
-    Made: ({ created }) => moment(created),
+    Created: ({ created }) => moment(created),
     Token: ({ revoked }) => keyState(revoked),
-    'What can be done': ({ id, revoked }) =>
+    Actions: ({ id, revoked }) =>
       revoked === null ? html`<a class="button danger" href="${tokensPath}/${id}/revoke">Revoke</a>` : null,
   })
   const words =

@@ -100,6 +100,7 @@ const places = [
   ['/console/hosts', 'Hosts'],
   ['/console/developers', 'Developers'],
   ['/console/tokens', 'Tokens'],
+  ['/console/audit', 'Audit'],
   ['/console/retention', 'Retention'],
 ] as const
 

@@ -1,4 +1,4 @@
-/** The first page: how everything is, and what needs a person now. */
+/** The first page: how everything is, and what requires action. */
 import { z } from 'zod'
 import { adminOverview, type Overview } from '../admin/overview.ts'
 import { html, type Html } from '../html.ts'
@@ -15,14 +15,14 @@ export const overview = page('/console', z.object({}), async (_input, { engine, 
     Started: moment(seen.started),
     Ready: seen.ready ? 'yes' : html`<strong class="bad">no</strong>`,
   })
-  const content = html`${card('Needs a person now', scrolling('What needs a person', live('attention', attention(seen))))}
+  const content = html`${card('Action required', scrolling('Action required', live('attention', attention(seen))))}
     ${live('now', now(seen))}
     <div class="halves">
       ${card('Accounts by state', live('accounts', accounts(seen.accounts)))}
       ${card('Webhooks by state', live('webhooks', webhooks(seen.webhooks)))}
     </div>
-    ${card('From event to delivery, since the start', live('latencies', latencyTable(seen.latencies)))}
-    ${card('Hosts with accounts that are not well', hosts)} ${card('This service', live('service', service))}`
+    ${card('Delivery latency since the start', live('latencies', latencyTable(seen.latencies)))}
+    ${card('Hosts with unhealthy accounts', hosts)} ${card('This service', live('service', service))}`
   return { title: 'Overview', content }
 })
 
@@ -36,9 +36,9 @@ const pageOf: Readonly<Record<Kind, (id: string) => string>> = {
 }
 
 function attention({ attention: rows }: Overview): Html {
-  return table(rows, 'Nothing does.', {
-    What: ({ kind, id, what }) => html`<a href="${pageOf[kind](id)}">${what}</a>`,
-    For: (row) => since(row.since),
+  return table(rows, 'No action is required.', {
+    Problem: ({ kind, id, what }) => html`<a href="${pageOf[kind](id)}">${what}</a>`,
+    Duration: (row) => since(row.since),
   })
 }
 
@@ -46,21 +46,21 @@ function now({ now: rates, history, webhooks: { pending, oldest } }: Overview): 
   const cards: readonly (readonly [string, number, string, readonly number[]])[] = [
     ['Events', rates.events_per_second, 'a second', history.events_per_second],
     ['Deliveries', rates.deliveries_per_second, 'a second', history.deliveries_per_second],
-    ['From event to delivery', rates.latency_ms, 'ms', history.latency_ms],
-    ['Receivers take', rates.attempt_ms, 'ms an attempt', history.attempt_ms],
+    ['Delivery latency', rates.latency_ms, 'ms', history.latency_ms],
+    ['Response time', rates.attempt_ms, 'ms an attempt', history.attempt_ms],
     ['Memory', rates.memory_mib, 'MiB', history.memory_mib],
-    ['Event loop held', rates.loop_delay_ms, 'ms at most', history.loop_delay_ms],
+    ['Event loop delay', rates.loop_delay_ms, 'ms at most', history.loop_delay_ms],
   ]
-  const late = oldest === null ? 'none is late' : html`the oldest for ${since(oldest)}`
+  const late = oldest === null ? 'none is pending' : html`oldest: ${since(oldest)}`
   return html`<div class="grid">
     ${cards.map(([name, value, unit, values]) => {
       const most = rounded(Math.max(0, ...values))
-      const label = `${name}, last hour: at most ${most} ${unit}`
+      const label = `${name}, last hour: maximum ${most} ${unit}`
       const number = html`<p class="number">${rounded(value)} <small>${unit}</small></p>`
-      return card(name, html`${number} ${lineChart(label, values)} <small>most in the last hour: ${most}</small>`)
+      return card(name, html`${number} ${lineChart(label, values)} <small>maximum of the last hour: ${most}</small>`)
     })}
     ${card(
-      'Callbacks that wait',
+      'Pending callbacks',
       html`<p class="number">${pending}</p>
         <small>${late}</small>`,
     )}
@@ -71,7 +71,7 @@ function latencyTable(rows: Overview['latencies']): Html {
   const total = rows.reduce((sum, { callbacks }) => sum + callbacks, 0)
   const some = rows.filter(({ callbacks }) => callbacks > 0)
   return table(some, 'No callback was delivered yet.', {
-    Time: ({ seconds }) => (seconds === null ? 'longer' : `up to ${lasted(seconds * 1000)}`),
+    Latency: ({ seconds }) => (seconds === null ? 'longer' : `up to ${lasted(seconds * 1000)}`),
     '#Callbacks': ({ callbacks }) => callbacks,
     Share: ({ callbacks }) => bar(callbacks / total, ''),
   })

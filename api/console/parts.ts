@@ -44,15 +44,27 @@ export function lasted(ms: number): string {
 const tones = {
   good: ['up', 'watching', 'OK', 'delivered'],
   busy: ['syncing', 'connecting', 'queued', 'draining', 'probing', 'pending'],
-  bad: ['down', 'waiting', 'throttled', 'disabled', 'DISABLED', 'dead', 'resting', 'recovering', 'failed', 'revoked'],
+  bad: [
+    'down',
+    'waiting',
+    'throttled',
+    'disabled',
+    'DISABLED',
+    'dead',
+    'resting',
+    'recovering',
+    'failing',
+    'failed',
+    'revoked',
+  ],
 }
 
 export function toneOf(state: string): string {
   return Object.entries(tones).find(([, states]) => states.includes(state))?.[0] ?? ''
 }
 
-export function pill(state: string): Html {
-  return html`<span class="pill ${toneOf(state)}">${state}</span>`
+export function pill(state: string, tone = toneOf(state)): Html {
+  return html`<span class="pill ${tone}">${state}</span>`
 }
 
 /** Of a key or a token. `revoked`: null = it is in force. */
@@ -234,7 +246,7 @@ export function searchedList({ title, values, filters, list, more, ...counted }:
 
 /** What will happen by itself, and when. */
 export function nextWords(next: { readonly what: string; readonly at: number } | null, attempt = 0): Html {
-  if (next === null) return html`<span class="soft">nothing is timed</span>`
+  if (next === null) return html`<span class="soft">nothing scheduled</span>`
   const tries = attempt > 0 ? `, ${ordinal(attempt + 1)} try` : ''
   return html`${next.what} ${until(next.at)}${tries}`
 }
@@ -259,7 +271,7 @@ export function shownOnce(title: string, secrets: Readonly<Record<string, string
       <p><strong>This is shown once.</strong> Keep it now; only a hash or a sealed copy is stored.</p>
       ${facts(Object.fromEntries(shown))}
     </div>
-    <p><a class="button" href="${back}">It is kept: go on</a></p>`
+    <p><a class="button" href="${back}">Continue</a></p>`
   return { title, content }
 }
 
@@ -272,7 +284,7 @@ export function chartCard(root: ChartState, active: readonly string[], live: Vis
   const lit = litOf(active)
   const chart = html`<div class="inner">${root.children.map((child) => box(child, lit))}</div>`
   const ways = html`<details>
-    <summary>What leads on from here</summary>
+    <summary>Transitions from here</summary>
     ${scrolling('Transitions', live('ways', waysOut(root, lit)))}
   </details>`
   return card('Chart', html`${live('chart', chart)} ${ways}`)
@@ -304,11 +316,11 @@ function waysOut(root: ChartState, lit: ReadonlySet<string>): Html {
     .filter(({ path }) => lit.has(path))
     .flatMap(({ path, transitions }) => transitions.map((transition) => ({ path, ...transition })))
     .filter(({ targets }) => targets.length > 0)
-  return table(ways, 'Nothing leads on from here.', {
-    In: ({ path }) => html`<code>${nameOf(path)}</code>`,
-    When: ({ event, guard }) =>
+  return table(ways, 'There is no transition from here.', {
+    State: ({ path }) => html`<code>${nameOf(path)}</code>`,
+    Event: ({ event, guard }) =>
       html`<code>${event === '' ? 'at once' : event}</code>${guard !== null && html` <small>if ${guard}</small>`}`,
-    'It goes to': ({ targets }) =>
+    'Next state': ({ targets }) =>
       html`<code>${targets.map((path) => path.replace(/^running\./, '')).join(', ')}</code>`,
   })
 }
@@ -320,8 +332,8 @@ function allOf(node: ChartState): ChartState[] {
 export function steps(rows: readonly z.input<typeof stepView>[]): Html {
   return table(rows.toReversed(), 'No step since the start.', {
     'At (UTC)': ({ at }) => instant(at),
-    'What came': ({ event }) => event,
-    'It led to': ({ state }) => pill(state),
-    '#Stayed': ({ ms }) => (ms === null ? null : lasted(ms)),
+    Event: ({ event }) => event,
+    State: ({ state }) => pill(state),
+    '#Duration': ({ ms }) => (ms === null ? null : lasted(ms)),
   })
 }

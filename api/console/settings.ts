@@ -12,7 +12,7 @@ const hostsPath = '/console/hosts'
 
 export const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
   const { hosts: rows, total } = await adminHosts(visit.engine, values)
-  const filters = field('Part of the name', 'q', values, 'search')
+  const filters = field('Host name', 'q', values, 'search')
   const more = rows.length > 0 ? { more: paceForm(rows, visit) } : {}
   const list = hostTable(rows)
   return searchedList({ title: 'Hosts', values, filters, list, shown: rows.length, total, ...more }, visit)
@@ -25,7 +25,7 @@ export function hostTable(rows: readonly HostRow[]): Html {
     'By state': (row) => counts(row.states),
     'Down for': (row) => (row.since === null ? null : since(row.since)),
     'Logins in the last minute': (row) => counts(row.logins),
-    Pace: (row) => paceWords(row.pace),
+    'Login limit': (row) => paceWords(row.pace),
   })
 }
 
@@ -50,7 +50,7 @@ function paceForm(rows: readonly HostRow[], { form }: Visit): Html {
     <button name="what" value="free">Free</button>`
   const words = 'Logins that are open stay. A stopped host gets no new logins until it is freed.'
   return card(
-    'Slow down, stop or free a host',
+    'Limit, stop or free logins at a host',
     html`<p class="soft">${words}</p>
       ${form(hostsPath, fields, 'row')}`,
   )
@@ -70,12 +70,12 @@ const daySeconds = 86_400
 
 const retention = page(retentionPath, z.object({}), (_input, { engine, form }) => {
   const list = table(retentionOf(engine), '', {
-    What: ({ what }) => what,
+    Data: ({ what }) => what,
     'Kept for': ({ seconds }) => (seconds % daySeconds === 0 ? `${seconds / daySeconds} days` : `${seconds} s`),
     'Set by': ({ set, setting }) =>
       set ? html`an operator; <code>${setting}</code> does not count` : html`<code>${setting}</code>`,
   })
-  const fields = html`${choose('What', 'what', keptNames)}
+  const fields = html`${choose('Data', 'what', keptNames)}
     <label>Seconds <input type="number" name="seconds" min="60" placeholder="as the environment says" /></label>
     <button class="danger">Set</button>`
   const words =
@@ -83,7 +83,7 @@ const retention = page(retentionPath, z.object({}), (_input, { engine, form }) =
     'a receiver that is away, too: those that wait for longer are given up. A day has 86400 seconds.'
   const content = html`${card(null, scrolling('Retention', list, 'wide'))}
   ${card(
-    'Keep for another time',
+    'Change a retention time',
     html`<p class="soft">${words}</p>
       ${form(retentionPath, fields, 'row')}`,
   )}`

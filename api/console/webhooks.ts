@@ -1,6 +1,6 @@
 /** Webhooks, one webhook with its callbacks, and one callback. */
 import { z } from 'zod'
-import { charts } from '../../engine/index.ts'
+import { charts, shownStates } from '../../engine/index.ts'
 import {
   deliveriesQuery,
   type DeliveryDetail,
@@ -20,8 +20,6 @@ import { action, page } from './frame.ts'
 import { card, chartCard, developerLink, facts, field, idLink, lasted, link, moment, nextWords } from './parts.ts'
 import { ordinal, pager, pill, scrolling, searchedList, select, since, steps, table, until } from './parts.ts'
 
-const states = ['idle', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead']
-
 const receivers = [
   ['1', 'fails'],
   ['0', 'does not fail'],
@@ -29,22 +27,27 @@ const receivers = [
 
 export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
   const { total, webhooks: rows } = await listWebhooks(visit.engine, values)
-  const filters = html`${select('State', 'state', states, values)} ${select('Receiver', 'failing', receivers, values)}
-  ${field('Developer id', 'developer', values)}`
+  const filters = html`${select('State', 'state', shownStates.webhook, values)}
+  ${select('Receiver', 'failing', receivers, values)} ${field('Developer id', 'developer', values)}`
   const list = webhookTable(rows)
   return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total }, visit)
 })
 
+/** One that fails is red, whatever its actor does. */
+function statePill({ state, active, failing_since: failing }: WebhookDetail | WebhookList['webhooks'][number]): Html {
+  return pill(state, active && failing !== null ? 'bad' : undefined)
+}
+
 function webhookTable(rows: WebhookList['webhooks']): Html {
-  return table(rows, 'No webhook is like this.', {
+  return table(rows, 'No webhook matches.', {
     Receiver: (row) =>
       html`<a href="/console/webhooks/${row.id}">${row.callback_url}</a
         >${!row.active && html` <small>inactive</small>`}`,
-    State: (row) => pill(row.state),
-    For: (row) => since(row.since),
-    '#Waiting': (row) => row.pending,
-    'The oldest for': (row) => (row.oldest === null ? null : since(row.oldest)),
-    'Delivered in': (row) => (row.latency_ms === null ? null : lasted(row.latency_ms)),
+    State: statePill,
+    Duration: (row) => since(row.since),
+    '#Pending': (row) => row.pending,
+    Oldest: (row) => (row.oldest === null ? null : since(row.oldest)),
+    'Delivery latency': (row) => (row.latency_ms === null ? null : lasted(row.latency_ms)),
     'Failing for': ({ failing_since: at, message }) =>
       at === null ? null : html`${since(at)} <br /><small>${message}</small>`,
     '#Failures': (row) => row.failures,
@@ -71,19 +74,20 @@ export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ 
 function how(seen: WebhookDetail): Html {
   const { failing_since: failing, oldest, latency_ms: took, user_id: user } = seen
   return facts({
-    State: html`${pill(seen.state)} for ${since(seen.since)}${!seen.active && ', inactive'}`,
+    State: html`${statePill(seen)} for ${since(seen.since)}${!seen.active && ', inactive'}`,
     Health:
       failing === null
-        ? 'well'
+        ? 'healthy'
         : html`<span class="bad">failing for ${since(failing)}; failures in a row: ${seen.failures}</span>:
             ${seen.message}`,
     Next: nextWords(seen.next),
-    'Callbacks that wait': html`${seen.pending}${oldest !== null && html`, the oldest for ${since(oldest)}`}`,
-    'Delivered in': took === null ? 'nothing yet' : `${lasted(took)} after the event, the median of the last ten`,
+    'Pending callbacks': html`${seen.pending}${oldest !== null && html`, oldest: ${since(oldest)}`}`,
+    'Delivery latency':
+      took === null ? 'no delivery yet' : `${lasted(took)} after the event, the median of the last ten`,
     Webhook: html`<code>${seen.id}</code>`,
     User: user === null ? 'all users of the developer' : idLink(link('/console/accounts', { user }), user),
     Developer: developerLink(seen.developer_id),
-    Made: moment(seen.created),
+    Created: moment(seen.created),
   })
 }
 
@@ -92,16 +96,26 @@ function deliveryTable(rows: readonly DeliveryRow[]): Html {
     Callback: ({ delivery_id: id }) => idLink(`/console/deliveries/${id}`, id),
     State: (row) => pill(row.state),
     Event: (row) => row.event ?? row.kind,
-    Made: (row) => moment(row.created),
-    'Took, or is sent': tookOrDue,
+    Created: (row) => moment(row.created),
+    'Duration, or wait': tookOrWaits,
     '#Attempts': (row) => row.attempt_count,
-    'Last answer': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
+    'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
 }
 
-function tookOrDue({ created, finished, due }: DeliveryRow): Html | string | null {
-  if (finished !== null) return lasted((finished - created) * 1000)
-  return due === null ? null : until(due)
+function tookOrWaits({ created, finished, waits }: DeliveryRow): Html | string | null {
+  return finished === null ? waitWords(waits) : lasted((finished - created) * 1000)
+}
+
+function waitWords(waits: DeliveryRow['waits']): Html | null {
+  if (waits === null) return null
+  const { behind, callback: id, until: at } = waits
+  const when = at === null ? null : until(at)
+  if (behind === 'receiver') return html`behind the failing receiver: one callback is tried ${when ?? 'now'}`
+  if (behind === 'turn') return html`is sent in its turn`
+  if (id === null) return html`next attempt ${when}`
+  return html`behind <a href="/console/deliveries/${id}">an earlier callback</a> of its email account: next attempt
+    ${when}`
 }
 
 type Attempt = DeliveryRow['attempts'][number]
@@ -118,7 +132,7 @@ export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ 
   const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
   const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
   ${card('Why it matched', verdictTable(seen.why))}
-  ${card('Answers, newest first', html`${seen.attempts.toReversed().map(attempt)}`)} ${card('Request', request(seen))}`
+  ${card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)} ${card('Request', request(seen))}`
   return { title: 'Callback', content }
 })
 
@@ -144,13 +158,13 @@ function deliveryFacts(seen: DeliveryDetail): Html {
   return facts({
     State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
     Event: seen.event ?? seen.kind,
-    Next: due === null ? null : html`is sent ${until(due)}, ${ordinal(seen.attempt_count + 1)} try`,
+    Next: seen.waits === null ? null : html`${waitWords(seen.waits)}, ${ordinal(seen.attempt_count + 1)} try`,
     Receiver: seen.url,
-    Made: moment(seen.created),
+    Created: moment(seen.created),
     Finished: seen.finished === null ? null : moment(seen.finished),
     Callback: html`<code>${seen.delivery_id}</code>`,
     Webhook: webhookId === null ? null : idLink(`/console/webhooks/${webhookId}`, webhookId),
-    'Waits in':
+    Queue:
       due === null || channel === webhookId
         ? null
         : html`<a href="/console/webhooks/${channel}">the callbacks to this URL</a>`,

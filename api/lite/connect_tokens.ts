@@ -7,6 +7,8 @@ import {
   type ConnectTokenRecord,
   newToken,
   notFound,
+  connectUrl,
+  tokenLifeMs,
   type TokenFilter,
   type UserRecord,
 } from '../../engine/index.ts'
@@ -108,7 +110,7 @@ const liteForm: TokenForm = {
 
 /** The first page of the wizard: public, good as long as the token. */
 function redirectUrl({ baseUrl, developer }: Call, token: string): string {
-  return `${baseUrl}/connect/${token}?developer_key=${encodeURIComponent(developer.apiKey)}`
+  return `${connectUrl(baseUrl, token)}?developer_key=${encodeURIComponent(developer.apiKey)}`
 }
 
 /** No page is asked for: the newest thousand are listed. */
@@ -173,8 +175,6 @@ function presentFacts(call: Call, token: ConnectTokenRecord, { user, account, is
   })
 }
 
-const lifeMs = 24 * 3_600_000
-
 /**
  * Stored and good for 24 hours. The callback URL is opened by the end user's browser, so it may be a private address;
  * the others are called by us and are checked.
@@ -206,7 +206,7 @@ async function issueToken(
     statusCallbackUrl,
     options,
     createdAt: now,
-    expiresAt: now + lifeMs,
+    expiresAt: now + tokenLifeMs,
     usedAt: null,
   })
   return token

@@ -44,6 +44,7 @@ async function admitOperator(ctx: FrameContext, tries: Tries): Promise<void> {
     return (await engine.operators.authenticate(token)) ?? refuse('the token is unknown or revoked')
   })
   ctx.state.exchange.caller = found.id
+  ctx.state.exchange.actor = { by: 'token', actorId: found.id, actorName: found.name }
   checkScope(found, match?.route.scope ?? 'read')
 }
 

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
+import { audited } from '../audit.ts'
 import { clientAddressReader } from '../addresses.ts'
 import { createCounter } from '../limits.ts'
 import { eventStreamHeaders } from '../route.ts'
@@ -30,7 +31,8 @@ export function requestLog(deps: Deps): Middleware {
   }
 }
 
-function finish({ engine: { log, metrics }, calls, now }: Deps, ctx: FrameContext, exchange: Exchange): void {
+function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Exchange): void {
+  const { log, metrics } = engine
   const durationMs = performance.now() - exchange.startedAt
   // 499: the client went away before it had the answer.
   const status = ctx.res.writableFinished ? ctx.res.statusCode : 499
@@ -44,6 +46,7 @@ function finish({ engine: { log, metrics }, calls, now }: Deps, ctx: FrameContex
     { requestId: exchange.requestId, ...account, method, route: exchange.routePath, status, durationMs },
     'api call',
   )
+  audited(engine, exchange, status, now())
   // What is over a limit costs the store nothing: the metrics count it.
   if (exchange.developer === null || status === 429) return
   const at = now()

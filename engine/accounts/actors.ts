@@ -42,13 +42,13 @@ export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
   return accountMachine.provide({
     actors: {
       connect: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
-        await attempt(sync, () =>
+        await attempt(sync, signal, () =>
           runtimeOf(input.accountId).connect(signal, (stage) => send(system, { type: `connect.${stage}`, at: now() })),
         )
         return { at: now() }
       }),
       sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
-        await attempt(sync, () =>
+        await attempt(sync, signal, () =>
           runtimeOf(input.accountId).sync(signal, () => send(system, { type: 'sync.progress', at: now() })),
         )
         return { at: now() }
@@ -56,8 +56,8 @@ export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
       watch: fromCallback<EventObject, MailboxInput>(({ input, sendBack }) =>
         watchActor(sync, runtimeOf(input.accountId), sendBack),
       ),
-      relogin: fromPromise<DoneAt, MailboxInput>(async ({ input }) => {
-        await attempt(sync, () => runtimeOf(input.accountId).relogin())
+      relogin: fromPromise<DoneAt, MailboxInput>(async ({ input, signal }) => {
+        await attempt(sync, signal, () => runtimeOf(input.accountId).relogin())
         return { at: now() }
       }),
       report: fromPromise<unknown, AccountReport>(({ input }) => report(input)),
@@ -79,7 +79,9 @@ function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountE
       (end) => {
         if (end === 'rotate') send({ type: 'watch.rotate', at: sync.now() })
       },
-      (error: unknown) => send({ type: 'watch.failed', failure: failureFrom(sync, error) }),
+      (error: unknown) => {
+        if (!stop.signal.aborted) sendBack({ type: 'watch.failed', failure: failureFrom(sync, error) })
+      },
     )
   return () => stop.abort()
 }
@@ -90,10 +92,12 @@ function send(system: AnyActorRef['system'], event: AccountEvent): void {
   chart?.send(event)
 }
 
-async function attempt(sync: SyncDeps, work: () => Promise<void>): Promise<void> {
+/** A chart that has left the state hears no failure: what the end of the attempt throws is no bug. */
+async function attempt(sync: SyncDeps, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
+    if (signal.aborted) throw error
     throw new AttemptFailed(failureFrom(sync, error), error)
   }
 }

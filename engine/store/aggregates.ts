@@ -11,6 +11,7 @@ import type { StatusTransition, TokenFilter, WebhookLimits } from './port.ts'
 import type {
   AccountRecord,
   AccountStatus,
+  AuditRecord,
   CallLogRecord,
   ConnectTokenRecord,
   TokenClaim,
@@ -40,6 +41,7 @@ export function createAggregates(keyed: KeyedCollections, removeWebhook: (id: st
     sealed: createSealed(keyed),
     providers: createProviders(keyed),
     calls: createCalls(keyed),
+    audit: createAudit(keyed),
     tokens: createTokens(keyed),
     webhooks: createWebhooks(keyed, removeWebhook),
   }
@@ -110,15 +112,22 @@ function createProviders({ providers }: KeyedCollections) {
 
 function createCalls({ calls }: KeyedCollections) {
   return {
-    append: async (rows: readonly CallLogRecord[]): Promise<void> => {
-      await calls.insertMissing(rows)
-    },
+    append: (rows: readonly CallLogRecord[]): Promise<unknown> => calls.insertMissing(rows),
     /** Newest first. */
     list: ({ from, until, statusFrom, statusTo, before, ...fields }: CallLogQuery, page: Page) => {
       const where = { ...fields, at: { from, until }, status: { from: statusFrom, until: statusTo } }
       return calls.list(where, { by: ['at', 'id'], descending: true, behind: before, ...page })
     },
     expire: (before: number, limit: number) => calls.expire('at', before, limit),
+  }
+}
+
+function createAudit({ audit }: KeyedCollections) {
+  return {
+    append: (record: AuditRecord) => audit.insert(record),
+    list: (target: string | undefined, page: Page) =>
+      audit.list({ target }, { by: ['at', 'id'], descending: true, ...page }),
+    expire: (before: number, limit: number) => audit.expire('at', before, limit),
   }
 }
 

@@ -62,6 +62,7 @@ export const transferNames = [
   'settings',
   'nonces',
   'calls',
+  'audit',
 ] as const satisfies readonly TransferName[]
 
 export interface ExportedPage<R> {

@@ -17,6 +17,7 @@ export interface Kinds {
   readonly operators: stored.OperatorRecord
   readonly settings: stored.SettingRecord
   readonly calls: stored.CallLogRecord
+  readonly audit: stored.AuditRecord
   readonly changes: stored.ChangeRecord
   readonly folders: stored.FolderRecord
   readonly contacts: stored.StoredContact
@@ -66,6 +67,7 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   settings: { key: ['id'], fields: [] },
   // SQLite reads `path` out of the record: it is long, and no index has it
   calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'status'], unsynced: true },
+  audit: { key: ['id'], fields: ['at', 'target'] },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
   folders: { key: ['id'], fields: ['accountId', 'path'] },
   contacts: { key: ['id'], fields: ['userId', 'totalCount', 'directCount', 'indirectCount'] },

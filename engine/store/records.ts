@@ -199,6 +199,27 @@ export interface CallLogRecord {
   readonly durationMs: number
 }
 
+/** What an operator has done, or tried to. */
+export interface AuditRecord {
+  readonly id: string
+  readonly at: number
+  /** `local`: in the data directory, beside the service. */
+  readonly by: 'token' | 'session' | 'local'
+  /** Id of the token, or a name of the session that is no secret. */
+  readonly actorId: string
+  readonly actorName: string
+  /** As the call log has it; '' = local. */
+  readonly address: string
+  /** 'accounts pause' */
+  readonly action: string
+  /** Id or name of what it was done to; '' = named in the details, or nothing. */
+  readonly target: string
+  /** Parameters that are no secrets. */
+  readonly details: Readonly<Record<string, string>>
+  /** HTTP status of the answer. */
+  readonly status: number
+}
+
 /* The change log, webhooks, and callbacks on their way. */
 
 export type ChangeKind = 'received' | 'sent' | 'draft' | 'folder_added' | 'folder_removed' | 'flags_changed' | 'deleted'

@@ -81,6 +81,9 @@ export class Actors {
     return this.#channels.get(channelId)?.nextDue() ?? null
   }
 
+  /** The callback that holds this one up, or itself, and until when; null = none does. */
+  waitOf = (row: OutboxRecord) => this.#channels.get(row.channelId)?.waitOf(row) ?? null
+
   /** An edit with active=1: the failing period is over, waiting rows go out at once. */
   activate(webhookId: string): void {
     const { now, random } = this.#deps

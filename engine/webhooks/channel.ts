@@ -78,6 +78,9 @@ export class Channel {
     return this.#lines.nextRelease()
   }
 
+  /** The row, perhaps this one, that holds this one up, and until when; null = none does. */
+  waitOf = (row: OutboxRecord): Pick<OutboxRecord, 'id' | 'dueAt'> | null => this.#lines.waitOf(row)
+
   isUnderWay(rowId: string): boolean {
     return this.#sending.has(rowId)
   }

@@ -10,6 +10,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
+import type { OutboxRecord } from '../store/records.ts'
 import type { Undo } from '../undo.ts'
 import { Actors } from './actors.ts'
 import { createAdmin } from './admin.ts'
@@ -88,12 +89,34 @@ export function createWebhooks(deps: WebhooksDeps) {
       const view = actors.registry.view(webhookId)
       return view && timed(view)
     },
+    /** Behind what a callback waits; null = it is finished. */
+    waits: (row: OutboxRecord): Waits | null => (row.state === 'pending' ? waitsOf(actors, row) : null),
     /** Every webhook of every developer, as it is in force. */
     all: () => parts.targets.all().map(({ webhook }) => webhook),
     /** All channels, also those of bare URLs (their ids start with u), without their steps. */
     facts: () => actors.registry.facts().map(timed),
     countTags: () => actors.registry.countTags(),
   }
+}
+
+/** `receiver`: it fails, and one callback is tried at `until`; `callback`: an earlier one of the same email account. */
+export interface Waits {
+  readonly behind: 'receiver' | 'callback' | 'schedule' | 'turn'
+  /** Id of the callback. */
+  readonly callback: string | null
+  /** Milliseconds since 1970. */
+  readonly until: number | null
+}
+
+function waitsOf({ registry, waitOf }: Actors, row: OutboxRecord): Waits {
+  const facts = registry.view(row.channelId)
+  const held = ['probing', 'waiting', 'resting'].find((tag) => facts?.tags.includes(tag))
+  const triedAt = held === 'probing' ? null : (facts?.next?.at ?? null)
+  if (held !== undefined) return { behind: 'receiver', callback: null, until: triedAt }
+  const wait = waitOf(row)
+  if (wait === null) return { behind: 'turn', callback: null, until: null }
+  const isOwn = wait.id === row.id
+  return { behind: isOwn ? 'schedule' : 'callback', callback: isOwn ? null : wait.id, until: wait.dueAt }
 }
 
 function createWorks(deps: WebhooksDeps) {

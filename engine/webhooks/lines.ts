@@ -31,8 +31,8 @@ function keyOf(row: OutboxRecord): string {
 export class Lines {
   readonly #capacity: number
   readonly #lines = new Map<string, Line>()
-  /** Account → when its first row is due. When that is a historical one (lane 1), live ones go out meanwhile. */
-  readonly #waits = new Map<string, Pick<OutboxRecord, 'dueAt' | 'lane'>>()
+  /** Account → its first row, and when it is due. When that is historical (lane 1), live ones go out meanwhile. */
+  readonly #waits = new Map<string, Pick<OutboxRecord, 'id' | 'dueAt' | 'lane'>>()
   /** The store may have rows of accounts that have no line; `urgent`: live ones. */
   #unread = true
   #urgent = false
@@ -108,7 +108,7 @@ export class Lines {
   block(row: OutboxRecord, until: number): void {
     const key = keyOf(row)
     const line = this.#leave(row)
-    this.#waits.set(key, { dueAt: until, lane: row.lane })
+    this.#waits.set(key, { id: row.id, dueAt: until, lane: row.lane })
     if (line === undefined) return
     if (row.lane === 1) {
       this.#dropHistorical(key, line)
@@ -144,6 +144,12 @@ export class Lines {
   nextRelease(): number | null {
     const first = this.#waits.values().reduce((soonest, { dueAt }) => Math.min(soonest, dueAt), Infinity)
     return first === Infinity ? null : first
+  }
+
+  /** The row, perhaps this one, that holds this one up; null = none does. */
+  waitOf(row: OutboxRecord): Pick<OutboxRecord, 'id' | 'dueAt'> | null {
+    const wait = this.#waits.get(keyOf(row))
+    return wait !== undefined && wait.lane <= row.lane ? wait : null
   }
 
   /** A row that waits here for its turn was changed in the store. false = it does not wait here. */
@@ -192,7 +198,7 @@ export class Lines {
     const due = index < 0 ? rows : rows.slice(0, index)
     const later = rows[index]
     const waits = later !== undefined && !due.some(({ lane }) => lane === later.lane)
-    if (waits) this.#waits.set(key, { dueAt: later.dueAt, lane: later.lane })
+    if (waits) this.#waits.set(key, later)
     if (due.length === 0) return
     this.#lines.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
   }

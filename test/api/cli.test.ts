@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -101,6 +102,18 @@ suite('the command line without a service', () => {
     assert.match(reseal.error, /^mailroom: POST http:\/\/127\S+\/admin\/reseal: the answer is no JSON, .+\n$/)
   })
 
+  test('the JSON of another service is an error in one line', async (t) => {
+    const server = createServer((_request, answer) => void answer.end('{"hello":["world"]}')).listen(0, '127.0.0.1')
+    t.after(() => void server.close())
+    await once(server, 'listening')
+    const at = ['--url', `http://127.0.0.1:${(server.address() as AddressInfo).port}`, '--token', 'x']
+    for (const words of [['top', '--once'], ['accounts'], ['keys'], ['tail', 'a@example.com']]) {
+      const { status, out, error } = await mailroom({}, ...words, ...at)
+      assert.deepEqual([status, out], [1, ''], words.join(' '))
+      assert.match(error, /^mailroom: GET http:\/\/127\S+: the answer lacks .+, so this is no admin API .+\n$/)
+    }
+  })
+
   test('tokens create --local needs a store', async () => {
     const MAILROOM_DATA_DIR = mkdtempSync(join(tmpdir(), 'mr-cli-'))
     const ended = await mailroom({ MAILROOM_DATA_DIR }, 'tokens', 'create', '--name', 'n', '--local')
@@ -165,6 +178,22 @@ suite('the command line with a service', () => {
       ['--offset', 'x'],
     ])
       assert.equal((await mailroom(env, 'accounts', ...wrong)).status, 2, wrong.join(' '))
+  })
+
+  test('a state that there is not is an error that names those that there are', async () => {
+    const { status, out, error } = await mailroom(env, 'accounts', '--state', 'nosuch')
+    assert.deepEqual([status, out], [1, ''])
+    assert.match(error, /state: expected .*watching.* or dead \(400\)\n$/)
+  })
+
+  test('output that nobody reads any more ends the command in order', async () => {
+    const words = [join(import.meta.dirname, '../../main.ts'), 'top', '--every', '0.05']
+    const child = spawn(process.execPath, words, { env: { ...process.env, ...env }, timeout: 20_000 })
+    let said = ''
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    child.stdout.once('data', () => child.stdout.destroy())
+    const [status] = (await once(child, 'close')) as [number | null]
+    assert.deepEqual([status, said], [0, ''])
   })
 
   test('tail tells steps and lines of an account until it is told to end', async () => {

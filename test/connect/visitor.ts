@@ -13,6 +13,8 @@ export type Visitor = ReturnType<typeof createVisitor>
 export function createVisitor(base: string, headers: Readonly<Record<string, string>> = {}) {
   const cookies = new Map<string, string>()
   let last = ''
+  /** Of the last form: a page in another tab has it still. */
+  let known = ''
   const ask = async (path: string, init: RequestInit = {}): Promise<Shown> => {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const answer = await fetch(new URL(path, base), {
@@ -28,7 +30,7 @@ export function createVisitor(base: string, headers: Readonly<Record<string, str
     if (text !== '') last = text
     return { status: answer.status, headers: answer.headers, text, location: answer.headers.get('location') }
   }
-  const csrf = (): string => /name="csrf" value="([^"]+)"/.exec(last)?.[1] ?? ''
+  const csrf = (): string => (known = /name="csrf" value="([^"]+)"/.exec(last)?.[1] ?? known)
   return {
     cookies,
     ask,

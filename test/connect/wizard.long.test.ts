@@ -133,7 +133,7 @@ suite('the connect wizard in a browser', { ...needs('chromium', 'dovecot'), time
       await see('login', 'Log in to your mailbox')
       await fill(page, 'wrong-password')
       await page.getByText('did not accept').waitFor()
-      await page.getByText('In detail').click()
+      await page.getByText('Details').click()
       await see('login-failed', 'Log in to your mailbox')
       await page.evaluate(`document.querySelector('[data-shows]').click()`)
       const held = Promise.withResolvers<undefined>()

@@ -171,7 +171,7 @@ suite('the connect wizard', () => {
       const shown = await desk.connect(visitor, of, { ...desk.login(email), ...values })
       assert.match(shown.text, words)
       assert.match(shown.text, /<details open/)
-      assert.match(shown.text, /In detail/)
+      assert.match(shown.text, /Details/)
     })
   }
 

@@ -210,7 +210,7 @@ suite('who may come into the console', () => {
     const stream = await openEventStream(`${rig.url}/console/events?page=/console/accounts?q=ida`, { cookie })
     assert.equal(stream.headers['content-type'], 'text/event-stream')
     await until('the list', () => stream.events.length === 1)
-    assert.match(String(stream.events[0]?.data['accounts']), /No account is like this/)
+    assert.match(String(stream.events[0]?.data['accounts']), /No account matches/)
     await rig.mailbox('otto')
     const { email } = await rig.mailbox('ida')
     await until('the new account', () => stream.events.at(-1)?.data['accounts']?.toString().includes(email))

@@ -22,10 +22,10 @@ import { createLogger, silentLogger } from '../../engine/observe/log.ts'
 import { openSealedStore } from '../../engine/sealed-store.ts'
 import { createDevelopers } from '../../engine/developers.ts'
 import type { Store } from '../../engine/store/port.ts'
-import type { CallLogRecord } from '../../engine/store/records.ts'
+import type { AccountRecord, CallLogRecord } from '../../engine/store/records.ts'
 import { newId } from '../../engine/store/ids.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { developerRecord } from '../support/records.ts'
+import { accountRecord, developerRecord, userRecord } from '../support/records.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'mr-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -191,7 +191,8 @@ suite('backups', () => {
     writeFileSync(join(folder, 'three', 'secret'), 'ab'.repeat(32))
     refused('three', file(), /secret: not the one/)
     writeFileSync(join(folder, 'three', 'secret'), readFileSync(join(folder, 'one', 'secret')))
-    assert.deepEqual(restoreStore(configOf('three'), file()), { kept: null, revoked: null })
+    const nothing = { kept: null, revoked: null, consents: 0, reconnect: [] }
+    assert.deepEqual(restoreStore(configOf('three'), file()), nothing)
     await withStore('three', async (store) => assert((await store.developers.first()) !== null))
     assert(!existsSync(join(folder, 'three', 'mailroom.sqlite.restore')))
   })
@@ -221,6 +222,44 @@ suite('backups', () => {
     })
     rmSync(join(folder, 'four', 'mailroom.sqlite'))
     assert.equal(restoreStore(configOf('four'), path).revoked, null, 'nobody can say')
+  })
+
+  test('OAuth accounts keep their newer refresh token; of others it makes a link to sign in again', async () => {
+    const oauth = { authType: 'oauth2', providerKey: 'p', sealedCredential: 'old' } as const
+    let path = ''
+    const user = userRecord('d'.repeat(24))
+    const [rotated, same, moved, removed, plain] = [oauth, oauth, oauth, oauth, { sealedCredential: 'old' }].map(
+      (patch) => accountRecord(user, patch),
+    ) as [AccountRecord, AccountRecord, AccountRecord, AccountRecord, AccountRecord]
+    await withStore('consents', async (store) => {
+      await store.users.create(user)
+      for (const account of [rotated, same, moved, removed, plain]) await store.accounts.create(account)
+      const { name } = await createBackups({ log, store, config: configOf('consents') }).run()
+      path = join(folder, 'consents', 'backups', name)
+      for (const { id } of [rotated, plain]) await store.accounts.edit(id, { sealedCredential: 'new' })
+      await store.accounts.edit(moved.id, { sealedCredential: 'new', server: 'imap.other.example' })
+      await store.accounts.remove(removed.id)
+    })
+    const { consents, reconnect } = restoreStore(configOf('consents'), path)
+    assert.equal(consents, 1)
+    assert.deepEqual(new Set(reconnect.map(({ account }) => account)), new Set([moved.id, removed.id]))
+    await withStore('consents', async (store) => {
+      const sealed = async ({ id }: AccountRecord) => (await store.accounts.get(id))?.sealedCredential
+      assert.deepEqual(await Promise.all([rotated, same, moved, removed, plain].map(sealed)), [
+        'new',
+        'old',
+        'old',
+        'old',
+        'old',
+      ])
+      for (const { account, email, url } of reconnect) {
+        const token = await store.tokens.find(/\/connect\/(\w+)$/.exec(url)?.[1] ?? '')
+        assert(token !== null && token.expiresAt > Date.now() + 86_000_000, url)
+        assert.deepEqual([token.accountId, token.email, token.userId], [account, email, user.id])
+      }
+    })
+    rmSync(join(folder, 'consents', 'mailroom.sqlite'))
+    assert.equal(restoreStore(configOf('consents'), path).reconnect.length, 4, 'nobody knows what was rotated since')
   })
 
   test('without room on the disk none is begun, and the words say how much is needed', async () => {

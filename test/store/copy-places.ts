@@ -125,6 +125,9 @@ export async function fill(store: Store): Promise<Mailbox> {
     method: 'GET',
     path: '/lite/users',
   }
+  const actor = { by: 'token', actorId: newId(), actorName: 'ops', address: '192.0.2.7' } as const
+  const done = { action: 'accounts pause', target: account.id, details: {}, status: 200 }
+  await store.audit.append({ id: newId(), at: epochStart, ...actor, ...done })
   await store.calls.append([{ ...call, status: 200, durationMs: 2 }])
   return mailbox
 }

@@ -33,6 +33,7 @@ async function seen(store: Store, { developer, user, account }: Mailbox): Promis
     contacts: await store.contacts.list(user.id, 'total_count', 'desc', page),
     tokens: await store.tokens.list(developer.id, {}, 10),
     providers: await store.providers.list(developer.id),
+    audit: await store.audit.list(undefined, page),
     calls: await store.calls.list({ developerId: developer.id }, page),
   }
 }

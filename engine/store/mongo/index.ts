@@ -33,6 +33,7 @@ export async function createMongoStore(options: MongoOptions): Promise<Store> {
 const unbounded: { readonly [A in keyof Store]?: readonly string[] } = {
   webhooks: ['remove'],
   calls: ['expire'],
+  audit: ['expire'],
   users: ['remove', 'undoCreate'],
   accounts: ['remove'],
   folders: ['reconcile'],

@@ -105,6 +105,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('calls_of_user', { developerId: 1, userId: 1, at: 1, _id: 1 }),
     index('calls_by_age', { at: 1, _id: 1 }),
   ],
+  audit: [index('audit_by_age', { at: 1, _id: 1 }), index('audit_of_target', { target: 1, at: 1, _id: 1 })],
   removals: [],
   meta: [],
 }

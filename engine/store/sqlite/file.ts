@@ -5,7 +5,7 @@
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, backup } from 'node:sqlite'
 import { AppError } from '../../errors.ts'
-import type { DeveloperRecord } from '../records.ts'
+import type { AccountRecord, ConnectTokenRecord, DeveloperRecord } from '../records.ts'
 import { migrations } from './schema.ts'
 
 /** What SQLite puts beside the file, with the mode of the file; older ones may stand there with another. */
@@ -187,5 +187,46 @@ export function keepRevoked(to: string, from: string): string[] {
   } finally {
     target.close()
     source.close()
+  }
+}
+
+/** Where a credential is used, and as whom: it is never moved to another place. */
+const placeOfCredential = ['authType', 'providerKey', 'server', 'username'] as const
+
+/**
+ * Email accounts with OAuth in the file `to` take the refresh token of the file `from`, null = there is none: providers
+ * rotate it, and end the consent when they see an old one. Answers how many took it. For each account that finds none
+ * there, the connect token that `lost` makes is stored in `to`.
+ */
+export function keepConsents(to: string, from: string | null, lost: (account: AccountRecord) => ConnectTokenRecord) {
+  const [target, source] = [new DatabaseSync(to), from === null ? null : new DatabaseSync(from)]
+  try {
+    const newer = source?.prepare('SELECT doc FROM accounts WHERE id = ?')
+    const save = target.prepare('UPDATE accounts SET doc = ? WHERE id = ?')
+    const add = target.prepare('INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)')
+    let kept = 0
+    const made: ConnectTokenRecord[] = []
+    target.exec('BEGIN')
+    for (const row of target
+      .prepare(`SELECT doc FROM accounts WHERE json_extract(doc, '$.authType') = 'oauth2'`)
+      .all()) {
+      const account = JSON.parse(String(row['doc'])) as AccountRecord
+      const found = JSON.parse(String(newer?.get(account.id)?.['doc'] ?? 'null')) as AccountRecord | null
+      if (found !== null && placeOfCredential.every((field) => found[field] === account[field])) {
+        if (found.sealedCredential === account.sealedCredential) continue
+        save.run(JSON.stringify({ ...account, sealedCredential: found.sealedCredential }), account.id)
+        kept += 1
+        continue
+      }
+      const token = lost(account)
+      const { developerId, userId, accountId, version, createdAt } = token
+      add.run(token.token, developerId, userId, accountId, version, createdAt, JSON.stringify(token))
+      made.push(token)
+    }
+    target.exec('COMMIT')
+    return { kept, made }
+  } finally {
+    target.close()
+    source?.close()
   }
 }

@@ -45,10 +45,10 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
 const patienceMs = 5000
 
 /**
- * The operators alone, beside a process that may have the store in use: no other part of it may be opened so.
- * `bad_request` when the schema is not this Mailroom's: it is for the service to change it.
+ * The operators and the audit trail alone, beside a process that may have the store in use: no other part of it may be
+ * opened so. `bad_request` when the schema is not this Mailroom's: it is for the service to change it.
  */
-export function openOperators(path: string): { readonly operators: Store['operators']; readonly close: () => void } {
+export function openOperators(path: string): Pick<Store, 'operators' | 'audit'> & { readonly close: () => void } {
   const db = openDatabase(path, 'full', patienceMs)
   const version = db.number('PRAGMA user_version')
   if (version !== migrations.length) {
@@ -56,8 +56,8 @@ export function openOperators(path: string): { readonly operators: Store['operat
     const words = `${path} has schema version ${version}, not ${migrations.length}: start the service of this version once`
     throw new AppError('bad_request', words)
   }
-  const { operators } = createAggregates(openKeyedCollections(db, Date.now), () => Promise.resolve())
-  return { operators, close: () => db.close() }
+  const { operators, audit } = createAggregates(openKeyedCollections(db, Date.now), () => Promise.resolve())
+  return { operators, audit, close: () => db.close() }
 }
 
 async function createStore(db: Database, path: string, now: () => number): Promise<Store> {

@@ -204,6 +204,13 @@ ALTER TABLE calls DROP COLUMN path;
 ALTER TABLE calls ADD COLUMN path TEXT AS (json_extract(doc, '$.path')) VIRTUAL;
 `
 
+/** What operators have done. */
+const audit = `
+CREATE TABLE audit (id TEXT PRIMARY KEY, at INTEGER NOT NULL, target TEXT NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX audit_by_age ON audit (at, id);
+CREATE INDEX audit_of_target ON audit (target, at, id);
+`
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -222,6 +229,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   'DROP TABLE IF EXISTS mail_versions',
   dropSurplusKeys,
   callPaths,
+  audit,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

@@ -1,4 +1,5 @@
 /** The overview, the list of accounts and one account, on the real app with a scripted mail server. */
+import { sentence } from '../../../api/admin/shared.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../../support/until.ts'
@@ -240,5 +241,9 @@ describe('accounts for operators', () => {
       assert.equal(answer.status, 404)
       assert.equal(answer.json['value'], 'email account nobody is invalid')
     }
+  })
+
+  test('a sentence of a mail server keeps its own full stop', () => {
+    assert.deepEqual(['failed.', 'failed'].map(sentence), ['failed.', 'failed.'])
   })
 })

@@ -200,4 +200,11 @@ describe('hosts, developers and tokens for operators', () => {
       ids,
     )
   })
+
+  test('a token without a scope is refused: it could do nothing', async () => {
+    await assert.rejects(
+      rig.engine.operators.createToken('idle', []),
+      /scopes: expected one or more of read, act, keys/,
+    )
+  })
 })

@@ -79,9 +79,13 @@ describe('webhooks for operators', () => {
   })
 
   test('one webhook: how its receiver is, and what waits', async () => {
+    await until('it waits', () => rig.engine.webhooks.view(bad)?.state === 'waiting')
     const json = await rig.good('read', 'GET', `/admin/webhooks/${bad}`)
     assert.equal(json['callback_url'], `${receiver.url}/bad`)
     assert.ok(Number(json['failures']) >= 3)
+    const [row] = await deliveries(bad, 'state=pending')
+    const { at } = json['next'] as Json
+    assert.deepEqual(row?.['waits'], { behind: 'receiver', callback: null, until: at })
     assert.deepEqual([json['pending'], json['active']], [1, true])
     assert.match(String(json['message']), /503/)
     assert.ok((json['active_states'] as string[]).includes('running.health.failed'))
@@ -95,13 +99,21 @@ describe('webhooks for operators', () => {
     const waiting = async () => (await rig.engine.store.outbox.pending(odd, [], 1))[0]
     await until('it waits for an hour', async () => (await waiting())?.attemptCount === 5)
     const next = { what: 'sends a callback again', at: Math.floor(((await waiting())?.dueAt ?? 0) / 1000) }
-    const one = await until('idle', async () => {
+    const one = await until('failing', async () => {
       const now = await rig.good('read', 'GET', `/admin/webhooks/${odd}`)
-      return now['state'] === 'idle' && now
+      return now['state'] === 'failing' && now
     })
     assert.deepEqual(one['next'], next)
     const { webhooks } = await rig.good('read', 'GET', '/admin/webhooks')
     assert.deepEqual((webhooks as Json[]).find(({ id }) => id === odd)?.['next'], next)
+    await box.deliver({ subject: 'odd again' })
+    const [behind, first] = await until('the second waits', async () => {
+      const rows = await deliveries(odd, 'state=pending')
+      return (rows[0]?.['waits'] as Json | null)?.['behind'] === 'callback' && rows
+    })
+    assert.deepEqual(first?.['waits'], { behind: 'schedule', callback: null, until: next.at })
+    assert.deepEqual(behind?.['waits'], { behind: 'callback', callback: first['delivery_id'], until: next.at })
+    assert.deepEqual([first['attempt_count'], behind['attempt_count']], [5, 0])
     const { late } = await rig.good('read', 'GET', `/admin/developers/${String(one['developer_id'])}`)
     assert.deepEqual((late as Json[]).find(({ id }) => id === odd)?.['next'], next)
     const idle = await rig.good('read', 'GET', `/admin/webhooks/${good}`)

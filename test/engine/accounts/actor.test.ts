@@ -79,6 +79,18 @@ suite('logins', () => {
     await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 5000)
   })
 
+  test('one that is cut short by the end of the service is no bug: nothing is logged', async (t) => {
+    for (const tag of ['queued', 'connecting']) {
+      const running = await openAccounts(t)
+      if (tag === 'queued') running.accounts.hosts.setPace(running.account.server, 0)
+      running.server.hooks = { command: () => ({ delayMs: 1000, proceed: true }) }
+      running.accounts.start(running.account)
+      await running.tagged(tag)
+      await running.accounts.stopAll()
+      assert.deepEqual(running.warnings, [], tag)
+    }
+  })
+
   test('NetEase: nothing is opened before ID is sent after the login', async (t) => {
     const identified = new Set<number>()
     const loggedIn = new Set<number>()

@@ -17,7 +17,14 @@ import { epochStart } from './records.ts'
 import { removalContract } from './removal.ts'
 import { replacementContract } from './replacement.ts'
 import { shownContract } from './shown.ts'
-import { callsContract, noncesContract, providersContract, settingsContract, tokensContract } from './sundries.ts'
+import {
+  auditContract,
+  callsContract,
+  noncesContract,
+  providersContract,
+  settingsContract,
+  tokensContract,
+} from './sundries.ts'
 import { leaseContract, syncContract } from './sync.ts'
 import { webhooksContract } from './webhooks.ts'
 
@@ -59,6 +66,7 @@ const parts: readonly ((subject: Subject) => void)[] = [
   providersContract,
   noncesContract,
   callsContract,
+  auditContract,
   removalContract,
 ]
 
@@ -137,6 +145,9 @@ function lateStore(current: () => Store): Store {
     },
     get nonces() {
       return late('nonces')
+    },
+    get audit() {
+      return late('audit')
     },
     get calls() {
       return late('calls')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newId, newToken } from '../../../engine/store/ids.ts'
-import type { CallLogRecord, OAuthProviderRecord } from '../../../engine/store/records.ts'
+import type { AuditRecord, CallLogRecord, OAuthProviderRecord } from '../../../engine/store/records.ts'
 import { createUser, rejectsWith, type Subject } from './mailbox.ts'
 import { epochStart, tokenRecord } from './records.ts'
 
@@ -258,6 +258,25 @@ export function callsContract({ store }: Subject): void {
       const left = await store.calls.list({ developerId }, { limit: 9, offset: 0 })
       assert.deepEqual(left, calls.slice(3))
       await store.calls.append([])
+    })
+  })
+}
+
+export function auditContract({ store }: Subject): void {
+  describe('the audit trail', () => {
+    test('is listed newest first, whole or of one target, and expires in steps', async () => {
+      const target = newId()
+      const made = (at: number, of: string): AuditRecord => ({
+        ...{ id: newId(), at, by: 'token', actorId: newId(), actorName: 'ops', address: '192.0.2.7' },
+        ...{ action: 'accounts pause', target: of, details: { folder: 'INBOX' }, status: 200 },
+      })
+      const records = [made(1, target), made(2, newId()), made(3, target)] as const
+      for (const record of records) await store.audit.append(record)
+      const [first, second, third] = records
+      assert.deepEqual(await store.audit.list(undefined, { limit: 2, offset: 0 }), [third, second])
+      assert.deepEqual(await store.audit.list(target, { limit: 9, offset: 0 }), [third, first])
+      assert.deepEqual([await store.audit.expire(3, 1), await store.audit.expire(3, 9)], [1, 1])
+      assert.deepEqual(await store.audit.list(undefined, { limit: 9, offset: 0 }), [third])
     })
   })
 }

@@ -1,0 +1,54 @@
+/** The audit trail: what operators have done, by whom, from where, and what came of it. */
+import { z } from 'zod'
+import type { Engine } from '../../engine/index.ts'
+import { seconds } from '../addresses.ts'
+import { address, answer, time } from '../examples.ts'
+import { filledText, optional } from '../values.ts'
+import { adminRoute, paging } from './shared.ts'
+
+const auditView = answer({
+  at: [z.int(), time],
+  by: [z.enum(['token', 'session', 'local']), 'token', 'session: of the console; local: in the data directory'],
+  actor: [z.string(), '5e8d7c6b5a4938271605f4e3', 'id of the token, or name of the session'],
+  name: [z.string(), 'grafana', 'name of the token'],
+  address: [z.string(), '192.0.2.7'],
+  action: [z.string(), 'accounts pause'],
+  target: [z.string(), '7c9e6679f81d4b1c8a2e3d4f', 'id or name of what it was done to'],
+  target_name: [z.string().nullable(), address, 'address of the account'],
+  details: [z.record(z.string(), z.string()), {}, 'parameters that are no secrets'],
+  outcome: [z.enum(['done', 'refused', 'failed']), 'done'],
+  status: [z.int(), 200, 'HTTP status of the answer'],
+})
+export type AuditRow = z.input<typeof auditView>
+
+export const auditQuery = z.object({ target: optional(filledText, 'only what was done to this id or name'), ...paging })
+
+/** Newest first. */
+export async function auditTrail({ store }: Engine, query: z.output<typeof auditQuery>): Promise<AuditRow[]> {
+  const records = await store.audit.list(query.target, query)
+  const ids = records.filter(({ action }) => action.startsWith('accounts ')).map(({ target }) => target)
+  const emails = new Map((await store.accounts.several([...new Set(ids)])).map(({ id, email }) => [id, email]))
+  return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({
+    ...{
+      at: seconds(at),
+      by,
+      actor: actorId,
+      name: actorName,
+      address,
+      action,
+      target,
+      details: { ...details },
+      status,
+    },
+    target_name: emails.get(target) ?? null,
+    outcome: status < 400 ? 'done' : status < 500 ? 'refused' : 'failed',
+  }))
+}
+
+export const auditRoute = adminRoute('GET /admin/audit', {
+  summary: 'What operators have done, newest first',
+  description: 'Each write of the admin API and of the console, with refused ones. Kept for MAILROOM_AUDIT_RETENTION.',
+  query: auditQuery,
+  response: z.array(auditView),
+  handler: ({ query }, { engine }) => auditTrail(engine, query),
+})

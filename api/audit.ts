@@ -1,0 +1,42 @@
+/** What operators have done: each write of the admin API and of the console is a record and a line of the log. */
+import { type AuditRecord, type Engine, newId } from '../engine/index.ts'
+import type { Exchange } from './call.ts'
+import type { Route } from './route.ts'
+
+/** Who acts. */
+export type Actor = Pick<AuditRecord, 'by' | 'actorId' | 'actorName'>
+
+/** No secret is ever in one of these. */
+const shownDetails = ['host', 'pace', 'what', 'seconds', 'name', 'scopes', 'read', 'act', 'keys', 'folder', 'overlap']
+const longestDetail = 200
+
+/** After the answer. A call that is over a limit leaves none. */
+export function audited({ store, log }: Engine, exchange: Exchange, status: number, at: number): void {
+  const { actor, match, address } = exchange
+  if (actor === null || match === null || match.route.method === 'GET' || status === 429) return
+  const { route, parameters } = match
+  const details = Object.fromEntries(
+    shownDetails.flatMap((name) => {
+      const value = exchange.values[name]
+      const text = typeof value === 'string' ? value : JSON.stringify(value)
+      return value === undefined ? [] : [[name, text.slice(0, longestDetail)]]
+    }),
+  )
+  const [target = ''] = Object.values(parameters)
+  const record = { id: newId(at), at, ...actor, address, action: actionOf(route), target, details, status }
+  log.info({ audit: record }, 'an operator acted')
+  store.audit.append(record).catch((error: unknown) => log.error({ err: error, audit: record }, 'audit record lost'))
+}
+
+const madeByPost = /^(?:tokens|developers)$/
+
+/** 'accounts pause' of POST /admin/accounts/{id}/pause, and of the console's form. */
+function actionOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
+  const words = path
+    .split('/')
+    .slice(2)
+    .filter((word) => !word.startsWith('{'))
+    .join(' ')
+  if (method === 'DELETE') return `${words} revoke`
+  return method === 'POST' && madeByPost.test(words) ? `${words} create` : words
+}

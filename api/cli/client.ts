@@ -1,0 +1,125 @@
+/** Calls of the admin API by the command line. */
+import type { z } from 'zod'
+import { AppError } from '../../engine/index.ts'
+import { adminRoutes } from '../admin/index.ts'
+import type { Method } from '../route.ts'
+import { compileRoutes } from '../router.ts'
+import { printable } from './show.ts'
+
+const patterns = compileRoutes(adminRoutes)
+
+/** The schema of a good answer. */
+function responseOf(method: Method, path: string): z.ZodType {
+  const [bare = ''] = path.split('?')
+  const response = patterns
+    .find(({ regexp, routes }) => regexp.test(bare) && routes.has(method))
+    ?.routes.get(method)?.response
+  if (response === undefined || typeof response === 'string') throw new Error(`no route for ${method} ${path}`)
+  return response
+}
+
+export type Client = ReturnType<typeof createClient>
+
+/** A backup of a large store takes as long as a call may take. */
+const patienceMs = 120_000
+
+type Init = Omit<RequestInit, 'headers'> & { readonly headers: Readonly<Record<string, string>> }
+
+/** `signal` ends what reads. */
+export function createClient(url: string, token: string, signal: AbortSignal) {
+  const broken = (cause: unknown): AppError =>
+    new AppError('network', `${url} ended its answer early: ${wordsOf(cause)}`, { cause })
+  const textOf = (answer: Response): Promise<string> =>
+    answer.text().catch((cause: unknown) => {
+      throw broken(cause)
+    })
+  const send = async (method: Method, path: string, init: Init): Promise<Response> => {
+    const headers = { ...init.headers, authorization: `Bearer ${token}` }
+    const answer = await fetch(url.replace(/\/$/, '') + path, { ...init, method, headers }).catch((cause: unknown) => {
+      throw new AppError('network', `${url} does not answer: ${wordsOf(cause)}`, { cause })
+    })
+    if (answer.ok) return answer
+    const words = printable(refusalOf(await textOf(answer)))
+    throw new AppError('bad_request', `${method} ${path}: ${words} (${answer.status})`)
+  }
+  return {
+    /** The answer of a good call; else an AppError with the service's own words. */
+    async call(method: Method, path: string, body?: Readonly<Record<string, unknown>>): Promise<unknown> {
+      // What changes something is waited for: its answer may hold a secret that is shown once.
+      const late = AbortSignal.timeout(patienceMs)
+      const inTime = method === 'GET' ? AbortSignal.any([signal, late]) : late
+      const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+      const answer = await send(method, path, { signal: inTime, ...(body === undefined ? { headers: {} } : json) })
+      const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
+      const text = await textOf(answer)
+      const strange = (why: string, cause: unknown): AppError =>
+        new AppError('bad_request', `${method} ${url}${path}: ${why}, so this is no admin API of this Mailroom`, {
+          cause,
+        })
+      try {
+        const read = JSON.parse(text, clean) as unknown
+        const { error } = responseOf(method, path).safeParse(read)
+        if (error !== undefined)
+          throw strange(`the answer lacks or alters ${error.issues[0]?.path.join('.') || 'everything'}`, error)
+        return read
+      } catch (cause) {
+        throw cause instanceof AppError ? cause : strange('the answer is no JSON', cause)
+      }
+    },
+    /** The data of each server-sent event, until the signal aborts or the service ends the stream. */
+    async *events(path: string): AsyncGenerator<string, void, undefined> {
+      const { body } = await send('GET', path, { signal, headers: { accept: 'text/event-stream' } })
+      if (body === null) return
+      let rest = ''
+      try {
+        for await (const piece of body.pipeThrough(new TextDecoderStream())) {
+          const events = (rest + piece).split('\n\n')
+          rest = events.pop() ?? ''
+          for (const event of events) {
+            const data = [...event.matchAll(/^data: ?(.*)$/gm)].map(([, line = '']) => line)
+            // In JSON text only what it need not escape is left.
+            if (data.length > 0) yield printable(data.join(' '))
+          }
+        }
+      } catch (cause) {
+        throw broken(cause)
+      }
+    },
+  }
+}
+
+function wordsOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return cause instanceof Error ? cause.message : String(cause)
+}
+
+/** The words of {"type":"error","value":…}, or the text itself. */
+function refusalOf(text: string): string {
+  try {
+    const { value } = JSON.parse(text) as { value?: unknown }
+    return typeof value === 'string' ? value : text
+  } catch {
+    return text.slice(0, 200)
+  }
+}
+
+/** What the service gives at a time. */
+const pageEntries = 200
+
+/** Answers of a list, page by page: at most `most` entries, without the first `from`. */
+export async function* pagesOf<Page extends readonly unknown[] | { readonly total: number }>(
+  client: Client,
+  path: string,
+  filters: Readonly<Record<string, string>> = {},
+  most = Infinity,
+  from = 0,
+): AsyncGenerator<Page, void, undefined> {
+  for (let offset = from, more = true; more;) {
+    const limit = Math.min(pageEntries, from + most - offset)
+    const query = new URLSearchParams({ ...filters, limit: String(limit), offset: String(offset) })
+    const page = (await client.call('GET', `${path}?${query.toString()}`)) as Page
+    yield page
+    offset += limit
+    more = offset < from + most && ('total' in page ? offset < page.total : page.length === limit)
+  }
+}
