@@ -105,12 +105,14 @@ export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
     anyOf(call, one, thread_id),
   )
   call.concerns(user, account)
-  const { messages } = await conversationOf(store, message)
+  const whole = await conversationOf(store, message)
+  const { messages } = whole
   const hidden = hiddenPlaces(account, await store.folders.list(account.id))
   const shown = messages.filter((one) => isShownMessage(one, hidden))
   return {
     account,
     message,
+    whole,
     messages: (shown.length > 0 ? shown : messages).flatMap((one) => locatedAs(call, user, account, one)),
   }
 }

@@ -4,6 +4,7 @@ import {
   type AccountRecord,
   type Conversation,
   conversationOf,
+  conversationsOf,
   describeMail,
   folderNamer,
   type HiddenPlaces,
@@ -56,13 +57,12 @@ async function showThread(
   call: Call,
   account: AccountRecord,
   message: MessageRecord,
+  whole: Conversation,
   query: ThreadQuery,
 ): Promise<JsonText> {
-  const { store } = call.engine
-  const whole = await conversationOf(store, message)
-  const all = await store.folders.list(account.id)
-  const shown = { threadIds: whole.threadIds, order: 'asc', hidden: hiddenPlaces(account, all) } as const
-  const messages = await store.messages.list(account.id, shown, { limit: mostShown, offset: 0 })
+  const all = await call.engine.store.folders.list(account.id)
+  const hidden = hiddenPlaces(account, all)
+  const messages = whole.messages.filter((one) => isShownMessage(one, hidden)).slice(0, mostShown)
   const ordered = query.sort_order === 'desc' ? messages.toReversed() : messages
   const page = ordered.slice(query.offset, query.offset + query.limit)
   const [first = message] = messages
@@ -91,10 +91,18 @@ export async function listThreads(call: Call, id: string, wanted: z.output<typeo
   const { query, mustBeWhole } = await listingOf(call, account, wanted.folder, wanted, v2Form)
   const { store } = call.engine
   const seen = new Set<string>()
-  const found = await store.messages.picked(account.id, within(query, wanted), wanted, async (message) => {
+  const isNew = (one: MessageRecord): boolean => !seen.has(one.threadId) && isIndexedWithin(one, wanted)
+  const known = new Map<string, Conversation>()
+  const found = await store.messages.picked(account.id, within(query, wanted), wanted, async (message, step) => {
     call.signal.throwIfAborted()
-    if (seen.has(message.threadId) || !isIndexedWithin(message, wanted)) return []
-    const whole = await conversationOf(store, message)
+    if (!isNew(message)) return []
+    if (!known.has(message.id)) {
+      const threads = Map.groupBy(step.slice(step.indexOf(message)).filter(isNew), ({ threadId }) => threadId)
+      const next = [...threads.values()].flatMap(([first]) => first ?? []).slice(0, wanted.offset + wanted.limit)
+      for (const [of, whole] of await conversationsOf(store, account.id, next)) known.set(of, whole)
+    }
+    const whole = known.get(message.id)
+    if (whole === undefined) return []
     for (const name of whole.threadIds) seen.add(name)
     return isActive(whole, query.hidden, wanted) ? [{ message, whole }] : []
   })
@@ -139,8 +147,8 @@ const get = defineRoute(`GET ${threadPath}`, {
   query: threadQuery,
   response: threadView,
   async handler({ path, query }, call) {
-    const { account, message } = await locateThread(call, path)
-    return showThread(call, account, message, query)
+    const { account, message, whole } = await locateThread(call, path)
+    return showThread(call, account, message, whole, query)
   },
 })
 
@@ -151,7 +159,7 @@ const ofMessage = (path: MessagePattern) =>
     response: threadView,
     async handler({ path, query }, call) {
       const { account, message } = await locateAnywhere(call, path)
-      return showThread(call, account, message, query)
+      return showThread(call, account, message, await conversationOf(call.engine.store, message), query)
     },
   })
 

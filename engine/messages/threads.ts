@@ -2,9 +2,11 @@
  * Which thread a message belongs to. Its id comes from the message alone, without a look-up, so it is the same in
  * whatever order mail is read.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { threadId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
 import type { MessageRecord } from '../store/records.ts'
+import { yieldToLoop } from '../waits.ts'
 
 /** The hosted id is X-GM-THRID or THREADID: the server knows best. References are oldest first. */
 type ThreadHints = Pick<MessageRecord, 'hostedThreadId' | 'references' | 'inReplyTo' | 'emailMessageId'>
@@ -47,11 +49,18 @@ function namedAbove({ inReplyTo, references }: MessageRecord): string[] {
 }
 
 /** The stored messages that this one answers, and those that they answer, nearest first. */
-export async function ancestorsOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<MessageRecord[]> {
+export function ancestorsOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<MessageRecord[]> {
+  return ancestors(readsOf(store, message.accountId), message)
+}
+
+async function ancestors(
+  { byMessageIds }: Pick<Reads, 'byMessageIds'>,
+  message: MessageRecord,
+): Promise<MessageRecord[]> {
   const found = new Map<string, MessageRecord>()
   let asked = namedAbove(message)
   for (let step = 0; step < mostSteps && asked.length > 0; step += 1) {
-    const parents = await store.messages.byMessageIds(message.accountId, asked)
+    const parents = await byMessageIds(asked)
     const fresh = [...parents.values()].filter(({ id }) => id !== message.id && !found.has(id))
     for (const parent of fresh) found.set(parent.id, parent)
     asked = [...new Set(fresh.flatMap(namedAbove))]
@@ -71,29 +80,89 @@ export interface Conversation {
   readonly threadIds: readonly string[]
   /** Live ones, oldest first. */
   readonly messages: readonly MessageRecord[]
+  /** false = it has more messages than were looked at. */
+  readonly isWhole: boolean
 }
 
 /**
- * The conversation of a message: up by what it answers, and down by what answers it. A reply without References names
- * its parent alone, so that its thread has the name of that message; the provider's thread ids need no search.
+ * The conversations of messages, by message id: up by what a message answers, and down by what answers it. A reply
+ * without References names its parent alone, so that its thread has the name of that message; the provider's thread ids
+ * need no search. The steps of all messages go together, so that the store is asked about as often as for one of them.
  */
-export async function conversationOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<Conversation> {
+export async function conversationsOf(
+  store: Pick<Store, 'messages'>,
+  accountId: string,
+  messages: readonly MessageRecord[],
+): Promise<ReadonlyMap<string, Conversation>> {
+  const alone = readsOf(store, accountId)
+  const reads: Reads = {
+    byMessageIds: together(alone.byMessageIds, (all, ids) => new Map([...all].filter(([id]) => ids.includes(id)))),
+    inThreads: together(alone.inThreads, (all, names) => {
+      // Beside a long thread others may be missing.
+      if (all.length >= mostOfThread) return alone.inThreads(names)
+      return all.filter((one) => threadIds(one).some((name) => names.includes(name)))
+    }),
+  }
+  return new Map(await Promise.all(messages.map(async (one) => [one.id, await conversation(reads, one)] as const)))
+}
+
+export function conversationOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<Conversation> {
+  return conversation(readsOf(store, message.accountId), message)
+}
+
+/** What is asked for in one turn of the event loop is asked for with one call; `own` picks the part of each. */
+function together<T>(
+  ask: (names: readonly string[]) => Promise<T>,
+  own: (all: T, names: readonly string[]) => T | Promise<T>,
+) {
+  let asked: { readonly names: Set<string>; readonly answer: Promise<T> } | null = null
+  return async (names: readonly string[]): Promise<T> => {
+    if (asked === null) {
+      const all = new Set<string>()
+      const answer = nextTurn().then(() => {
+        asked = null
+        return ask([...all])
+      })
+      asked = { names: all, answer }
+    }
+    const { names: all, answer } = asked
+    for (const name of names) all.add(name)
+    const found = await answer
+    await yieldToLoop()
+    return own(found, names)
+  }
+}
+
+type Reads = ReturnType<typeof readsOf>
+
+function readsOf({ messages }: Pick<Store, 'messages'>, accountId: string) {
+  return {
+    byMessageIds: (ids: readonly string[]) => messages.byMessageIds(accountId, ids),
+    inThreads: (names: readonly string[]) =>
+      messages.list(accountId, { threadIds: names, order: 'asc' }, { limit: mostOfThread, offset: 0 }),
+  }
+}
+
+async function conversation(reads: Reads, message: MessageRecord): Promise<Conversation> {
   const { accountId, hostedThreadId } = message
-  const above = hostedThreadId === null ? await ancestorsOf(store, message) : []
+  const above = hostedThreadId === null ? await ancestors(reads, message) : []
   const asked = new Set<string>()
   const found = new Map<string, MessageRecord>()
   let names = [message, ...above].map((one) => one.threadId)
+  // Its own replies without References come with the first step.
+  if (hostedThreadId === null && message.emailMessageId !== null)
+    names.push(threadId(accountId, message.emailMessageId))
   for (let step = 0; step < mostSteps && names.length > 0 && found.size < mostOfThread; step += 1) {
     for (const name of names) asked.add(name)
-    const query = { threadIds: names, order: 'asc' } as const
-    const fresh = await store.messages.list(accountId, query, { limit: mostOfThread, offset: 0 })
+    const fresh = await reads.inThreads(names)
     for (const one of fresh) found.set(one.id, one)
     const ids = hostedThreadId === null ? fresh.flatMap(({ emailMessageId }) => emailMessageId ?? []) : []
     names = [...new Set(ids.map((id) => threadId(accountId, id)))].filter((name) => !asked.has(name))
   }
   const messages = [...found.values()].sort((a, b) => a.sentAt - b.sentAt || (a.id < b.id ? -1 : 1))
-  const threadIds = [...new Set([message, ...messages].map((one) => one.threadId))]
-  return { threadId: messages[0]?.threadId ?? message.threadId, hostedThreadId, threadIds, messages }
+  const own = [...new Set([message, ...messages].map((one) => one.threadId))]
+  const isWhole = found.size < mostOfThread
+  return { threadId: messages[0]?.threadId ?? message.threadId, hostedThreadId, threadIds: own, messages, isWhole }
 }
 
 /** What the index calls the thread of a hosted provider. */

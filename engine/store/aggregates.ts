@@ -370,13 +370,13 @@ export function pickedReads(list: MessageList) {
     /**
      * For what no index serves: a page of what `pick` makes of each live message of the query, newest message first
      * unless the query says otherwise. A step begins at the time at which the one before ended, so that the last ones
-     * cost no more than the first.
+     * cost no more than the first: `step` holds its messages.
      */
     picked: async <T>(
       accountId: string,
       query: MessageQuery,
       { limit, offset }: Page,
-      pick: (message: MessageRecord) => readonly T[] | Promise<readonly T[]>,
+      pick: (message: MessageRecord, step: readonly MessageRecord[]) => readonly T[] | Promise<readonly T[]>,
     ): Promise<T[]> => {
       const found: T[] = []
       const end = query.order === 'asc' ? 'sentFrom' : 'sentUntil'
@@ -384,7 +384,7 @@ export function pickedReads(list: MessageList) {
         const messages = await list(accountId, rest, { limit: pickStep, offset: from })
         for (const message of messages) {
           await yieldToLoop()
-          const picked = await pick(message)
+          const picked = await pick(message, messages)
           found.push(...picked.slice(skip))
           skip = Math.max(0, skip - picked.length)
           if (found.length >= limit) return found.slice(0, limit)

@@ -1,6 +1,7 @@
 /** Operators: the console's password and sessions, tokens of the admin API, developers' keys. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createDevelopers } from '../../engine/developers.ts'
 import { isAppError, readConfig } from '../../engine/index.ts'
 import { checkScope, createOperators } from '../../engine/operators.ts'
@@ -30,6 +31,16 @@ suite('the console', () => {
     assert.equal(await operators.login(`${generated}x`), null)
     assert.equal(await operators.login(''), null)
     assert.deepEqual(await operators.tokens(), [])
+  })
+
+  test('a try does not hold the event loop while its key is derived', async (t) => {
+    const { operators } = await stage(t)
+    await operators.ensurePassword()
+    let [turns, tried] = [0, false]
+    const trying = operators.login('a guess').finally(() => (tried = true))
+    for (; !tried; turns += 1) await nextTurn()
+    assert.equal(await trying, null)
+    assert(turns > 50, `${turns} turns`)
   })
 
   test('MAILROOM_ADMIN_PASSWORD stands above a generated one', async (t) => {

@@ -57,4 +57,12 @@ suite('what stays in memory', () => {
     assert(sessions.count() <= 5001, `${sessions.count()} sessions`)
     assert.equal(sessions.find({ developerId: 'greedy', token: 'one' }, mine.id), undefined)
   })
+
+  test('the wizard: of one token no more than twenty browsers', () => {
+    const sessions = createSessions()
+    const owner = { developerId: 'd', token: 'one' }
+    for (let browser = 0; browser < 100; browser += 1) sessions.open(owner)
+    sessions.open({ ...owner, token: 'two' })
+    assert.equal(sessions.count(), 21)
+  })
 })

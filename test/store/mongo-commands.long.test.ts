@@ -89,4 +89,20 @@ suite('commands of a read', needs('mongodb'), () => {
     await ask(thrice('/lite/webhooks'), ['find webhooks'])
     await ask(limits('/lite/users'), ['find users', 'find accounts'])
   })
+
+  test('threads, however many: twice for mail that answers nothing', async () => {
+    const v2 = `/2.0/accounts/${box.userId}`
+    const twice = [...messages, ...messages]
+    await ask(limits(`${v2}/threads`), twice)
+    await ask(
+      ids.map((id) => `${v2}/messages/${id}/thread`),
+      twice,
+    )
+    await ask(
+      limits(`${v2}/messages`, 2).map((path) => `${path}&include_thread_size=1`),
+      twice,
+    )
+    const [first = ''] = await rig.list(`${v2}/threads`).then((urls) => urls as unknown as string[])
+    await ask(thrice(first.slice(rig.url.length)), twice)
+  })
 })

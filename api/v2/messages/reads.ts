@@ -6,7 +6,7 @@ import { z } from 'zod'
 import {
   type AccountRecord,
   type AttachmentRecord,
-  conversationOf,
+  conversationsOf,
   yieldToLoop,
   describeFile,
   isShownFile,
@@ -41,7 +41,14 @@ import { reference } from '../../lite/users.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts'
 import { filledText, flag, given, limit, offset, optional, orEmptyList, text, timestampOrDate } from '../../values.ts'
 import { fileParametersOf, indexedParameters, seenParameter, sieveOf } from '../filters.ts'
-import { findShownFolder, hiddenPlaces, locateAnywhere, messagePaths, type MessagePattern } from '../find.ts'
+import {
+  findShownFolder,
+  hiddenPlaces,
+  isShownMessage,
+  locateAnywhere,
+  messagePaths,
+  type MessagePattern,
+} from '../find.ts'
 import { listMessages, showMessage } from '../../lite/messages/list.ts'
 import { rawMessage, readBodies, readHeaders } from '../../lite/messages/parts.ts'
 
@@ -214,12 +221,15 @@ async function threadSizes(
   const { store } = call.engine
   const hidden = hiddenPlaces(account, await store.folders.list(account.id))
   const byThread = new Map<string, number>()
-  for (const message of messages) {
-    if (byThread.has(message.threadId)) continue
+  const threads = Map.groupBy(messages, ({ threadId }) => threadId)
+  const first = [...threads.values()].flatMap(([one]) => one ?? [])
+  for (const whole of (await conversationsOf(store, account.id, first)).values()) {
     call.signal.throwIfAborted()
     await yieldToLoop()
-    const { threadIds } = await conversationOf(store, message)
-    const size = await store.messages.count(account.id, { threadIds, hidden })
+    const { threadIds, isWhole } = whole
+    const size = isWhole
+      ? whole.messages.filter((one) => isShownMessage(one, hidden)).length
+      : await store.messages.count(account.id, { threadIds, hidden })
     for (const threadId of threadIds) byThread.set(threadId, size)
   }
   return new Map(messages.map(({ id, threadId }) => [id, byThread.get(threadId) ?? 1]))

@@ -100,6 +100,9 @@ suite('deliveries and the dry run over the API', () => {
     await rig.ok('POST', path, { active: 1 })
     const count = (): number => at('/again').length
     const one = `${path}/deliveries/${String(row['delivery_id'])}/redeliver`
+    const other = await hook('/not-its-own')
+    assert.equal((await rig.call('POST', one.replace(path, other))).status, 404, 'it is of another webhook')
+    await rig.ok('DELETE', other)
     await until('sent again', async () => (await rig.ok('POST', one))['redelivered'] === 1)
     await until('one', () => count() === 2)
     await until('delivered', async () => (await rig.list(`${path}/deliveries?state=delivered`)).length === 1)

@@ -153,11 +153,18 @@ suite('moves on Dovecot', needs('dovecot'), () => {
     // the newer one, which the Message-ID alone means
     await imap.append('Trash', [mail({ to: mailbox.email, subject: 'other copy', id: 'copies', date })])
     for (const folder of ['INBOX', 'Trash']) await rig.engine.accounts.syncFolder(mailbox.accountId, folder)
+    const at = (folder: string, name: unknown): string => `${mailbox.path}/folders/${folder}/messages/${String(name)}`
+    // By its id a message is no other one, whichever has its Message-ID in that folder.
+    for (const [here, there] of [['INBOX', 'Trash'] as const, ['Trash', 'INBOX'] as const]) {
+      const { message_id: id } = await rig.ok(at(here, 'copies@sender.example'))
+      assert.equal((await rig.ok(at(here, id)))['message_id'], id)
+      assert.equal((await rig.call('GET', at(there, id))).status, 404)
+    }
     const move = async (to: string) =>
-      (await rig.call('PUT', `${mailbox.path}/folders/INBOX/messages/copies@sender.example?new_folder_id=${to}`)).status
+      (await rig.call('PUT', `${at('INBOX', 'copies@sender.example')}?new_folder_id=${to}`)).status
     assert.deepEqual([await move('Archive'), await move('Archive')], [200, 200])
     assert.equal(await move('Trash'), 200)
-    await rig.ok(`${mailbox.path}/folders/Trash/messages/copies@sender.example?new_folder_id=Archive`, 'PUT')
+    await rig.ok(`${at('Trash', 'copies@sender.example')}?new_folder_id=Archive`, 'PUT')
     assert.equal(await move('Trash'), 404)
   })
 

@@ -1,6 +1,7 @@
 /** Threads of 2.0: found from any of their messages, whatever of References and In-Reply-To is there. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { conversationOf, conversationsOf } from '../../../engine/index.ts'
 import { basic } from '../core/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
@@ -49,6 +50,23 @@ suite('threads of 2.0', () => {
     const [message] = thread['messages'] as Json[]
     assert.deepEqual(message, await rig.ok('GET', `${box.account}/messages/${ids.get('root')}`))
     assert.equal(subjects(await rig.ok('GET', `${box.account}/messages/${ids.get('other')}/thread`)), 'other')
+  })
+
+  test('of many messages are found together with as few reads as of one, and are the same', async () => {
+    const { store } = rig.engine
+    const all = await store.messages.list(box.accountId, {}, { limit: 100, offset: 0 })
+    let reads = 0
+    const counted =
+      <A extends unknown[], R>(read: (...args: A) => R) =>
+      (...args: A): R => {
+        reads += 1
+        return read(...args)
+      }
+    const { list, byMessageIds } = store.messages
+    const messages = { ...store.messages, list: counted(list), byMessageIds: counted(byMessageIds) }
+    const together = await conversationsOf({ messages }, box.accountId, all)
+    assert(all.length === 6 && reads <= 12, `${reads} reads`)
+    for (const message of all) assert.deepEqual(together.get(message.id), await conversationOf(store, message))
   })
 
   test('are listed by address, the one with the newest mail first', async () => {

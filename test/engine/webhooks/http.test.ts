@@ -5,7 +5,7 @@ import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import { after, before, suite, test } from 'node:test'
+import { after, before, suite, test, type TestContext } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { selfSigned } from '../../support/imap-server/certificate.ts'
@@ -52,15 +52,29 @@ suite('the HTTP client', () => {
     assert.equal(receiver.at('/target').length, 0)
   })
 
-  test('one deadline over headers and body', async () => {
+  /** Sockets that this process opens until the test ends. */
+  function noted(t: TestContext): readonly Socket[] {
+    const ours: Socket[] = []
+    const note = (message: unknown): void => void ours.push((message as { readonly socket: Socket }).socket)
+    subscribe('net.client.socket', note)
+    t.after(() => unsubscribe('net.client.socket', note))
+    return ours
+  }
+
+  test('one deadline over headers and body, at which the connection ends', async (t) => {
     for (const [path, how] of [
       ['/never', 'hang'],
       ['/drip', 'slow body'],
     ] as const) {
       receiver.script(path, [], how)
+      const client = createHttpClient({ allowPrivate: true })
+      t.after(() => client.close())
+      const ours = noted(t)
       const since = performance.now()
-      await assert.rejects(http.get(receiver.url(path), {}, { ...limits, timeoutMs: 300 }), { code: 'timeout' })
+      await assert.rejects(client.get(receiver.url(path), {}, { ...limits, timeoutMs: 300 }), { code: 'timeout' })
       assert.ok(performance.now() - since < 5000)
+      assert.equal(ours.length, 1)
+      await until('its connection ends', () => ours[0]?.destroyed, { withinMs: 5000 })
     }
   })
 
@@ -76,7 +90,7 @@ suite('the HTTP client', () => {
     assert.ok(ports.size <= 2, `${ports.size} connections for 20 requests`)
   })
 
-  test('who answers and takes nothing more of the body is left, and the body is not kept', async () => {
+  test('who answers and takes nothing more of the body is left, and the body is not kept', async (t) => {
     const theirs: Socket[] = []
     const answer = (): void =>
       void theirs.at(-1)?.write('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 0\r\n\r\n')
@@ -85,10 +99,8 @@ suite('the HTTP client', () => {
       answer()
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    const ours: Socket[] = []
-    const note = (message: unknown): void => void ours.push((message as { readonly socket: Socket }).socket)
+    const ours = noted(t)
     const client = createHttpClient({ allowPrivate: true, connectTimeoutMs: 1000 })
-    subscribe('net.client.socket', note)
     try {
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
       assert.equal((await client.postJson(url, {}, Buffer.alloc(32 * 1_048_576), limits)).status, 200)
@@ -104,7 +116,6 @@ suite('the HTTP client', () => {
         clearInterval(next)
       }
     } finally {
-      unsubscribe('net.client.socket', note)
       await client.close()
       server.close()
     }

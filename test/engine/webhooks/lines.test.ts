@@ -290,37 +290,43 @@ suite('rows in memory', () => {
 })
 
 suite('rows of a channel', () => {
+  /** The first read of the outbox answers `read`, the others nothing; each row is under way until `sent`. */
+  function stage() {
+    const [read, sent] = [Promise.withResolvers<OutboxRecord[]>(), Promise.withResolvers<undefined>()]
+    const handled: string[] = []
+    const reads: (readonly string[])[] = []
+    const channel = new Channel('c', {
+      store: {
+        outbox: {
+          pending: (_, except) => {
+            reads.push(except)
+            return reads.length === 1 ? read.promise : Promise.resolve([])
+          },
+        },
+      },
+      attempts: {
+        async handle({ id }) {
+          handled.push(id)
+          await sent.promise
+          const attempt = { at: 1, durationMs: 1, status: 200, error: null, response: '' }
+          return { until: null, attempt, failure: null }
+        },
+      },
+      log: silentLogger,
+      now: () => 1000,
+      random: () => 0.5,
+      config: readConfig({}),
+      notify: ({ type }) => {
+        if (type === 'room') void channel.claim()
+      },
+    })
+    return { channel, read, sent, handled, reads }
+  }
+  const one = row('a', 0)
+
   for (const ends of ['before', 'after'] as const)
     test(`a row that is sent by hand while the outbox is read, and ends ${ends} the read, is sent once`, async () => {
-      const one = row('a', 0)
-      const [read, sent] = [Promise.withResolvers<OutboxRecord[]>(), Promise.withResolvers<undefined>()]
-      const handled: string[] = []
-      const reads: (readonly string[])[] = []
-      const channel = new Channel('c', {
-        store: {
-          outbox: {
-            pending: (_, except) => {
-              reads.push(except)
-              return reads.length === 1 ? read.promise : Promise.resolve([])
-            },
-          },
-        },
-        attempts: {
-          async handle({ id }) {
-            handled.push(id)
-            await sent.promise
-            const attempt = { at: 1, durationMs: 1, status: 200, error: null, response: '' }
-            return { until: null, attempt, failure: null }
-          },
-        },
-        log: silentLogger,
-        now: () => 1000,
-        random: () => 0.5,
-        config: readConfig({}),
-        notify: ({ type }) => {
-          if (type === 'room') void channel.claim()
-        },
-      })
+      const { channel, read, sent, handled, reads } = stage()
       channel.start()
       assert.equal(reads.length, 1)
       channel.sendNow(one)
@@ -338,4 +344,24 @@ suite('rows of a channel', () => {
       await channel.settled()
       assert.deepEqual(handled, [one.id])
     })
+
+  test('a row that is sent by hand while a probe reads the outbox is not what the probe sends', async () => {
+    const { channel, read, sent, handled } = stage()
+    const probing = channel.probe()
+    channel.sendNow(one)
+    sent.resolve(undefined)
+    await channel.settled()
+    read.resolve([one])
+    assert.equal((await probing).delivered, null)
+    assert.deepEqual(handled, [one.id])
+  })
+
+  test('a row that is sent by hand twice at once is sent once', async () => {
+    const { channel, sent, handled } = stage()
+    channel.sendNow(one)
+    channel.sendNow(one)
+    sent.resolve(undefined)
+    await channel.settled()
+    assert.deepEqual(handled, [one.id])
+  })
 })
