@@ -82,7 +82,7 @@ await (await createSqliteStore({ path: ${JSON.stringify(path)} })).close()`
     before12 = await allOf(() => openSqliteTransfer(old, 'source'))
     const database = new DatabaseSync(old)
     database.exec("DELETE FROM message_keys WHERE key = 'd'")
-    database.exec('PRAGMA user_version = 12')
+    database.exec('DROP TABLE audit; PRAGMA user_version = 12')
     database.close()
   })
   after(() => rmSync(directory, { recursive: true }))

@@ -96,7 +96,7 @@ describe('the file', () => {
     for (const index of indexes) old.exec(`DROP INDEX ${index}`)
     for (const column of columns) old.exec(`ALTER TABLE accounts DROP COLUMN ${column}`)
     old.exec('DROP TABLE settings')
-    old.exec('PRAGMA user_version = 9')
+    old.exec('DROP TABLE audit; PRAGMA user_version = 9')
     old.close()
     await withStore(path, async (store) => {
       const condition = { is: 'down', since: account.createdAt }
@@ -117,7 +117,7 @@ describe('the file', () => {
     })
     const database = new DatabaseSync(path)
     assert.equal(database.prepare("DELETE FROM message_keys WHERE key = 'd'").run().changes, 1)
-    database.exec('PRAGMA user_version = 12')
+    database.exec('DROP TABLE audit; PRAGMA user_version = 12')
     await withStore(path, (store) => store.ping())
     assertIndexed(database, accountId)
     database.close()

@@ -43,6 +43,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   for (const action of ['rotate', 'revoke', 'restore'])
     await drive('POST', `/admin/developers/{id}/${action}`, { path: { id: String(made['id']) } })
   await drive('GET', '/admin/retention')
+  await drive('GET', '/admin/audit')
   // The other store has a tool for it.
   if (engine.store.kind === 'sqlite') {
     await drive('POST', '/admin/backup')

@@ -27,6 +27,7 @@ suite('running the service over the admin API', () => {
       { what: 'changes', seconds: 30 * 86_400, setting: 'MAILROOM_CHANGE_RETENTION', set: false },
       { what: 'deliveries', seconds: 30 * 86_400, setting: 'MAILROOM_DELIVERY_RETENTION', set: false },
       { what: 'calls', seconds: 36 * 3600, setting: 'MAILROOM_CALL_LOG_RETENTION', set: false },
+      { what: 'audit', seconds: 365 * 86_400, setting: 'MAILROOM_AUDIT_RETENTION', set: false },
     ])
   })
 
