@@ -21,13 +21,14 @@ import type { FairQueue } from '../fair-queue.ts'
 import type { OutboxRecord, AccountRecord } from '../store/records.ts'
 import { backfillFirst, createBackground } from './background.ts'
 import { createFolderPoll } from './folders.ts'
+import type { Hosts } from './hosts.ts'
 import { createLink, type Link } from './link.ts'
 import type { CommandLogins } from './live.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { Session } from './session-types.ts'
 import { type SyncDeps, type AccountState, createAccountState } from './state.ts'
 import { catchUp } from './sync.ts'
-import { type PushRecords, watchInbox } from './watch.ts'
+import { watchInbox } from './watch.ts'
 
 interface ActorDeps {
   readonly sync: SyncDeps
@@ -203,7 +204,7 @@ export interface RuntimeDeps extends LoginDeps {
   readonly commandLogins: CommandLogins
   /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
   readonly backfilling: FairQueue
-  readonly pushes: PushRecords
+  readonly hosts: Hosts
 }
 
 export type Runtime = ReturnType<typeof createRuntime>
@@ -336,7 +337,7 @@ interface WatchNews {
 }
 
 async function watchAccount(
-  { sync, backfilling, pushes }: RuntimeDeps,
+  { sync, backfilling, hosts }: RuntimeDeps,
   { session, state, link, tokenRenewAt }: Connection,
   { alive, completed }: WatchNews,
   signal: AbortSignal,
@@ -349,7 +350,7 @@ async function watchAccount(
   state.moved.found(unopened(state))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
-  const options = { renewMs, pushes, tokenRenewAt, alive }
+  const options = { renewMs, hosts, tokenRenewAt, alive }
   try {
     const side = background(both).then(() => 'stopped' as const)
     return await Promise.race([watchInbox({ deps: sync, state, session }, options, both), side])

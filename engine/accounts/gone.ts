@@ -26,9 +26,13 @@ const stepMax = 6400
 /** No folder that cannot be read holds back what is gone for longer than this, beyond MAILROOM_GONE_HOLD. */
 const unsettledMostMs = 15 * 60_000
 
-/** Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end. */
-export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
+/**
+ * Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end.
+ * Answers whether anything was held.
+ */
+export async function reportGone(deps: SyncDeps, state: AccountState): Promise<boolean> {
   const now = deps.now()
+  if ((await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length === 0) return false
   const held = now - deps.config.MAILROOM_GONE_HOLD
   const settledAt = isReading(state, now, isNew) ? Number.NEGATIVE_INFINITY : state.moved.settledAt - 1
   // Not in the first time of a session: nothing could be read before.
@@ -36,7 +40,7 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<v
   const before = Math.min(held, Math.max(settledAt, most))
   // Told with the cursor of one folder: any will do, INBOX is always there.
   const carrier = state.folderByPath('INBOX')
-  if (carrier === null || carrier.cursor === null) return
+  if (carrier === null || carrier.cursor === null) return true
   const report = (due: readonly MessageRecord[]): Promise<void> =>
     state.commit(carrier.id, async ({ cursor }) => {
       if (cursor === null) return null
@@ -57,9 +61,10 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<v
     const found = await deps.store.messages.gone(state.account.id, before, limit)
     const due = found.filter((message) => message.gone.some((entry) => isDue(state, entry, before, now)))
     for (let start = 0; start < due.length; start += step) await report(due.slice(start, start + step))
-    if (found.length < limit) return
+    if (found.length < limit) break
     if (due.length === 0) limit *= 4
   }
+  return true
 }
 
 function isDue(state: AccountState, entry: GonePlacement, before: number, now: number): boolean {

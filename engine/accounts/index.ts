@@ -5,9 +5,9 @@ import { checkNow, liveAccount, settled } from './live.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
 import { createHostLogins, createProbe } from './login.ts'
+import { createHosts } from './hosts.ts'
 import { createLoginLimiter } from './login-limiter.ts'
 import { type AccountNews, createPool, type PoolDeps, startAll } from './pool.ts'
-import { createPushRecords } from './watch.ts'
 import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -91,7 +91,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
       deadlineMs: config.MAILROOM_OAUTH_TIMEOUT + config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT,
       late: 'the mail server did not answer the login in time',
     }),
-    pushes: createPushRecords(config.MAILROOM_INBOX_POLL),
+    hosts: createHosts(),
     backfilling: createFairQueue({
       places: config.MAILROOM_BACKFILL_CONCURRENCY,
       deadlineMs: 2 * config.MAILROOM_COMMAND_TIMEOUT,

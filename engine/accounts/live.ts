@@ -51,7 +51,10 @@ export async function liveAccount(
     const snapshot = registry.snapshot(accountId)
     if (snapshot === null) throw await noActor(store, accountId)
     const live = runtime(accountId)?.live() ?? null
-    if (live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) return live
+    if (live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) {
+      live.state.stir()
+      return live
+    }
     const settling = snapshot.hasTag('connecting') || snapshot.hasTag('syncing')
     if (settling) runtime(accountId)?.hurry()
     if (!settling || !(await hasStepped(registry, accountId, snapshot, until - now())))

@@ -75,6 +75,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   const inner: Inner = { deps, folders, account: claimed, ownCounts, stampedAt: 0, progressed: () => undefined }
   const exclusive = createExclusive()
   let look: (path?: string) => void = () => undefined
+  let stir: () => void = () => undefined
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
@@ -115,6 +116,10 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     askLook: (path?: string): void => look(path),
     /** The listener is called for that. One listener, the newest. */
     onLook: (listener: (path?: string) => void): void => void (look = listener),
+    /** Something happens in the account (mail, an API call): it is polled more often. */
+    stir: (): void => stir(),
+    /** One listener, the newest. */
+    onStir: (listener: () => void): void => void (stir = listener),
     moved: createMoved(),
     /** In ms since 1970. */
     beganAt: deps.now(),

@@ -3,17 +3,21 @@
  * everything those polls find, and the back-fill, on the command connection at its own pace (background.ts).
  *
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives
- * while a fetch is under way is merged. Where IDLE pushes nothing (see createPushRecords), INBOX is asked every
- * MAILROOM_INBOX_POLL.
+ * while a fetch is under way is merged. A host is trusted to push once it has pushed to one of its accounts; until then
+ * INBOX is asked every MAILROOM_INBOX_POLL, and so it is in an account of which a poll found what was not pushed, until
+ * it is pushed to.
+ *
+ * The other folders are polled MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the
+ * distance after each poll without.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
  * setting.
  */
 import { toAppError } from '../errors.ts'
-import { pause } from '../waits.ts'
 import { createFolderPoll } from './folders.ts'
 import { reportGone } from './gone.ts'
+import type { Hosts } from './hosts.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
@@ -21,8 +25,8 @@ import type { SyncContext } from './write.ts'
 /** What is reported this soon after IDLE begins, or this late, may be so because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
-/** A poll finds what was missed: INBOX is asked before it, unless that was so short a time ago. */
-const askBeforePollMs = 1000
+/** Polls of a quiet account are at most this many times as far apart: 10 min. */
+export const quietFactor = 13
 /**
  * Servers gather changes before they report them to IDLE (Dovecot: half a second from the first). What came during our
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
@@ -33,7 +37,7 @@ const lookForMovedMs = 1000
 
 interface WatchOptions {
   readonly renewMs: number
-  readonly pushes: PushRecords
+  readonly hosts: Hosts
   /** When another access token is due; Infinity = a password. */
   readonly tokenRenewAt: number
   readonly alive: () => void
@@ -43,9 +47,6 @@ interface WatchOptions {
 interface Stay {
   readonly from: number
   readonly until: number
-  /** It is not left for `lookAgainAt`: what it reports at its end had to be reported before. */
-  readonly whole: boolean
-  reportedLate: boolean
 }
 
 /** What the pushes announced and is not read yet, and when which look comes next. */
@@ -59,12 +60,13 @@ export async function watchInbox(
 ): Promise<'stopped' | 'rotate'> {
   const { now } = context.deps
   const stop = () => watch.leaveIdle.abort('news')
-  const watch = createWatch(context, options, signal, stop)
+  const watch = createWatch(context, options, signal)
   context.session.listen((event) => {
     if (event.type !== 'closed') judge(watch)
     note(watch, event)
     stop()
   })
+  context.state.onStir(() => stir(watch, stop))
   context.state.onLook((path) => {
     watch.looks.want(path === undefined ? lookForMovedMs : 0, path)
     stop()
@@ -82,18 +84,19 @@ export async function watchInbox(
     return 'stopped'
   } finally {
     signal.removeEventListener('abort', stop)
-    watch.pushes.end()
   }
 }
 
-function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal, wake: () => void) {
+function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal) {
   return {
     context,
     options,
     signal,
     folders: createFolderPoll(context),
     looks: createLooks(context.deps.now),
-    pushes: options.pushes.join(context.state.account.server, wake),
+    host: options.hosts.of(context.state.account.server),
+    /** A poll found INBOX moved, and nothing had been pushed. */
+    missed: false,
     stay: null as Stay | null,
     /** The server has reported something since the last poll, not to it. */
     reported: false,
@@ -102,6 +105,10 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     closed: null as Error | null,
     leaveIdle: new AbortController(),
     polledAt: Number.NEGATIVE_INFINITY,
+    /** How long after the last poll the next one is due. */
+    pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
+    /** Activity since the last poll; Infinity = none. */
+    stirredAt: Number.POSITIVE_INFINITY,
     askedAt: Number.NEGATIVE_INFINITY,
     lookAgainAt: Number.POSITIVE_INFINITY,
   }
@@ -109,15 +116,21 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
 
 /** Told in the middle of IDLE = pushed. Told when its time is over = the server waits to be asked. */
 function judge(watch: Watch): void {
-  const { stay, pushes, leaveIdle, context } = watch
+  const { stay, host, leaveIdle, context } = watch
   watch.reported = true
   if (stay === null || leaveIdle.signal.aborted) return
   const at = context.deps.now()
   const soonMs = Math.min(idleStartMs, (stay.until - stay.from) / 4)
-  if (at >= stay.until - idleEndMs) {
-    if (stay.whole && !stay.reportedLate) pushes.reportedLate()
-    stay.reportedLate = true
-  } else if (at > stay.from + soonMs) pushes.pushed()
+  if (at <= stay.from + soonMs || at >= stay.until - idleEndMs) return
+  host.pushes = true
+  watch.missed = false
+}
+
+/** Mail, or an API call: the next poll may be due sooner. */
+function stir(watch: Watch, wake: () => void): void {
+  if (watch.stirredAt < Number.POSITIVE_INFINITY) return
+  watch.stirredAt = watch.context.deps.now()
+  if (watch.stay === null || nextPollAt(watch) < watch.stay.until) wake()
 }
 
 function note(watch: Watch, event: SessionEvent): void {
@@ -131,6 +144,7 @@ async function readPushed(watch: Watch): Promise<void> {
   const { context } = watch
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
+  context.state.stir()
   const { news, flags } = watch
   Object.assign(watch, { news: false, flags: false })
   const folder = { ...context, folderId: inbox.id }
@@ -140,40 +154,41 @@ async function readPushed(watch: Watch): Promise<void> {
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
-function nextPollAt({ context, polledAt, looks }: Watch): number {
-  return Math.min(polledAt + context.deps.config.MAILROOM_FOLDER_POLL, looks.at)
+function nextPollAt({ context, polledAt, pollMs, stirredAt, looks }: Watch): number {
+  return Math.min(polledAt + pollMs, stirredAt + context.deps.config.MAILROOM_FOLDER_POLL, looks.at)
 }
 
 /** Infinity while the pushes are trusted. */
-function nextAskAt(watch: Watch): number {
-  const { context, pushes, askedAt } = watch
-  if (pushes.asking(context.session.capabilities.idle) === 'never') return Number.POSITIVE_INFINITY
-  const { MAILROOM_INBOX_POLL } = context.deps.config
-  return Math.min(askedAt + MAILROOM_INBOX_POLL, Math.max(askedAt + askBeforePollMs, nextPollAt(watch)))
+function nextAskAt({ context, host, missed, askedAt }: Watch): number {
+  if (context.session.capabilities.idle && host.pushes && !missed) return Number.POSITIVE_INFINITY
+  return askedAt + context.deps.config.MAILROOM_INBOX_POLL
 }
 
-/** What NOOP reports is read as if it had been pushed. */
+/** What NOOP reports is read as if it had been pushed; some servers tell by STATUS alone. */
 async function ask(watch: Watch): Promise<void> {
-  const { context, pushes, folders } = watch
+  const { context, folders } = watch
   watch.askedAt = context.deps.now()
   await context.session.noop()
-  if (watch.news || watch.flags) pushes.answered()
-  else if (pushes.asking(true) === 'status' && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
+  if (!watch.news && !watch.flags && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
 }
 
 /** Asks for the counts of all folders. INBOX moved and nothing was reported: IDLE missed something. */
 async function poll(watch: Watch): Promise<void> {
-  const { context, options, folders, looks, pushes, reported } = watch
+  const { context, options, folders, looks, reported, stirredAt } = watch
   const look = looks.begin()
   const begunAt = context.deps.now()
+  watch.stirredAt = Number.POSITIVE_INFINITY
   const moved = await folders.poll(look)
   const found = moved.includes('INBOX') && (await findNews(context))
   context.state.moved.found(moved, Math.min(begunAt, folders.askedAt))
-  await reportGone(context.deps, context.state)
+  const isHolding = await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
-  else if (found && !reported && watch.polledAt > 0) pushes.missed()
+  else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
+  const { MAILROOM_FOLDER_POLL: often } = context.deps.config
+  const isQuiet = moved.length === 0 && look === null && !isHolding && stirredAt === Number.POSITIVE_INFINITY
+  watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }
 
@@ -185,14 +200,6 @@ async function findNews(context: SyncContext): Promise<boolean> {
   return after?.uidNext !== before?.uidNext || after?.exists !== before?.exists
 }
 
-/**
- * Where INBOX is asked, one IDLE after each poll shows whether pushes come again. Between the other questions the line
- * is left alone: entering and leaving IDLE costs more than the question.
- */
-function isResting({ context, pushes, askedAt, polledAt }: Watch): boolean {
-  return askedAt > polledAt && pushes.asking(context.session.capabilities.idle) !== 'never'
-}
-
 async function idle(watch: Watch): Promise<void> {
   const { context, options, signal } = watch
   const { now } = context.deps
@@ -201,13 +208,9 @@ async function idle(watch: Watch): Promise<void> {
   const from = now()
   const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch), options.tokenRenewAt)
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
-  const { leaveIdle, lookAgainAt } = watch
-  if (isResting(watch)) await pause(until - from, leaveIdle.signal)
-  else {
-    watch.stay = { from, until, whole: until < lookAgainAt, reportedLate: false }
-    await context.session.idle(until - from, leaveIdle.signal)
-    watch.stay = null
-  }
+  watch.stay = { from, until }
+  await context.session.idle(until - from, watch.leaveIdle.signal)
+  watch.stay = null
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
 }
 
@@ -248,80 +251,5 @@ export function createLooks(now: () => number) {
     end(): void {
       endedAt = now()
     },
-  }
-}
-
-/** Misses until INBOX is asked with NOOP; as many again, which NOOP did not report, until STATUS is asked. */
-const toAsk = 3
-const toDoubt = 2 * toAsk
-
-type Asking = 'never' | 'noop' | 'status'
-
-type Pushes = ReturnType<typeof createPushes>
-
-export type PushRecords = ReturnType<typeof createPushRecords>
-
-interface Host {
-  misses: number
-  readonly wakes: Set<() => void>
-}
-
-/**
- * Whether IDLE reports what happens in INBOX. A server shows that it does not by three misses: INBOX had moved and
- * nothing was pushed. From then on INBOX is asked. A push takes that back, of the account and of its host; the misses
- * of an account count for its host too, so that the others there need not find it out again. An account that misses
- * pushes goes on to ask where others of its host hear them: servers that run out of watches push to some mailboxes
- * only. Kept in memory, for hosts that missed something.
- */
-export function createPushRecords(spreadMs: number) {
-  const hosts = new Map<string, Host>()
-  return {
-    /** `wake`: the host turns out not to push. Called within `spreadMs`, so that not all ask in one moment. */
-    join(name: string, wake: () => void): Pushes {
-      const key = name.toLowerCase()
-      const host: Host = hosts.get(key) ?? { misses: 0, wakes: new Set() }
-      hosts.set(key, host)
-      host.wakes.add(wake)
-      const end = (): void => {
-        host.wakes.delete(wake)
-        if (host.wakes.size === 0 && host.misses === 0 && hosts.get(key) === host) hosts.delete(key)
-      }
-      return createPushes(host, () => wakeAll(host, spreadMs), end)
-    },
-  }
-}
-
-function wakeAll({ wakes }: Host, spreadMs: number): void {
-  for (const wake of wakes) setTimeout(wake, Math.random() * spreadMs).unref()
-}
-
-function createPushes(host: Host, wakeOthers: () => void, end: () => void) {
-  let own = 0
-  const count = (most: number): void => {
-    own = Math.max(own, Math.min(own + 1, most))
-    const before = host.misses
-    host.misses = Math.max(before, Math.min(before + 1, most))
-    if (before < toAsk && host.misses >= toAsk) wakeOthers()
-  }
-  return {
-    /** `idles`: false = the session has no IDLE, which pushes nothing. */
-    asking(idles: boolean): Asking {
-      const misses = Math.max(own, host.misses)
-      if (misses >= toDoubt) return 'status'
-      return idles && misses < toAsk ? 'never' : 'noop'
-    },
-    pushed(): void {
-      own = 0
-      host.misses = 0
-    },
-    /** Something was reported when IDLE had ended, and not before. */
-    reportedLate: (): void => count(toAsk),
-    answered(): void {
-      own = Math.min(own, toAsk)
-      host.misses = Math.min(host.misses, toAsk)
-    },
-    /** A poll found INBOX moved, and nothing had been reported. */
-    missed: (): void => count(toDoubt),
-    end,
   }
 }
