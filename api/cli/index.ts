@@ -79,7 +79,7 @@ const commands: Readonly<Record<string, Command>> = {
   explain: { ...oneAccount, does: 'why an account has its state, and what would change it', run: explain },
   ...actingCommands,
   keys: {
-    words: '[list | create | rotate <id> | revoke <id> | restore <id>]',
+    words: '[list | create | rotate <id> | end-overlap <id> | revoke <id> | restore <id>]',
     most: 2,
     does: 'developers and their API keys',
     options: ['name'],
@@ -241,10 +241,10 @@ async function keys(given: Given): Promise<void> {
   else if (id === undefined && verb === 'create') {
     const name = nameIn(given)
     say(given, await clientOf(given).call('POST', at, { name }), showSecret('api_secret'))
-  } else if (id !== undefined && (verb === 'rotate' || verb === 'revoke' || verb === 'restore')) {
+  } else if (id !== undefined && ['rotate', 'end-overlap', 'revoke', 'restore'].includes(verb)) {
     const answer = await clientOf(given).call('POST', `${at}/${encodeURIComponent(id)}/${verb}`)
     say(given, answer, verb === 'rotate' ? showSecret('api_secret') : (one) => showDevelopers([one]))
-  } else throw new UsageError('keys: expected list, create, rotate <id>, revoke <id> or restore <id>')
+  } else throw new UsageError('keys: expected list, create, rotate <id>, end-overlap <id>, revoke <id> or restore <id>')
 }
 
 async function tokens(given: Given): Promise<void> {

@@ -238,6 +238,8 @@ suite('the command line with a service', () => {
     const [id, key, first] = [field(made, 'id'), field(made, 'api_key'), field(made, 'api_secret')]
     assert.equal(await calls(key, first), 200)
     const second = field(await good('keys', 'rotate', id), 'api_secret')
+    assert.deepEqual([await calls(key, first), await calls(key, second)], [200, 200])
+    await good('keys', 'end-overlap', id)
     assert.deepEqual([await calls(key, first), await calls(key, second)], [401, 200])
     assert.match(await good('keys', 'revoke', id), new RegExp(`^${id} .*revoked .*Grace$`, 'm'))
     assert.equal(await calls(key, second), 401)
