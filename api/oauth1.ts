@@ -3,7 +3,7 @@
  * wrong signature says the base string that was computed, so that the client's author can compare.
  */
 import { createHash, createHmac, type Hash } from 'node:crypto'
-import { AppError, type Authenticated, type NonceStore, sameText } from '../engine/index.ts'
+import { AppError, type Authenticated, type NonceStore, sameText, secretsOf } from '../engine/index.ts'
 import { decodePercent, type Pair, percentEncode } from './wire.ts'
 
 export interface SignedCall {
@@ -72,7 +72,7 @@ export function createOAuthVerifier(deps: Deps) {
       const found = await tryKey(claim.key, async () => {
         const developer = await deps.authenticate(claim.key)
         if (developer === null) throw refused('oauth_consumer_key', 'is unknown')
-        checkSignature(call, pairs, claim, developer.secret)
+        checkSignature(call, pairs, claim, secretsOf(developer, deps.now()))
         return developer
       })
       if (claim.bodyHash !== null) await checkBodyHash(call, found, claim.bodyHash)
@@ -126,12 +126,13 @@ function checkTime(stamp: Stamp, deps: Deps): void {
   throw refused('oauth_timestamp', `is ${Math.round(offMs / 1000)} s away from the server's clock, which says ${clock}`)
 }
 
-function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, secret: string): void {
+function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, secrets: readonly string[]): void {
   const { method } = claim
   if (method === 'PLAINTEXT' && !/^https:/i.test(call.baseUrl))
     throw refused('oauth_signature_method', 'PLAINTEXT is accepted over https only')
   const base = baseString(call.method, baseUri(call.baseUrl, call.path), pairs)
-  const isRight = (text: string): boolean => sameText(signatureOf(method, secret, text), claim.signature)
+  const isRight = (text: string): boolean =>
+    secrets.some((secret) => sameText(signatureOf(method, secret, text), claim.signature))
   // Some clients sign the host and port as they were written, against section 3.4.1.2.
   if (isRight(base) || isRight(baseString(call.method, `${call.baseUrl}${call.path}`, pairs))) return
   if (method === 'PLAINTEXT') throw new AppError('bad_signature', 'oauth_signature is invalid')

@@ -334,6 +334,7 @@ const keys = {
     'after failing this long a webhook gets no more than the probes; what waits is kept',
   ],
   MAILROOM_SECRET_OVERLAP: [durationKey('24h', '0ms', longestAge), 'how long a replaced webhook secret still signs'],
+  MAILROOM_API_SECRET_OVERLAP: [durationKey('24h', '0ms', longestAge), 'how long a replaced API secret is accepted'],
   MAILROOM_DELIVERY_RETENTION: [
     durationKey('30d', '1m', longestAge),
     'how long finished deliveries are kept, and how long a callback waits for a receiver that is away',

@@ -13,6 +13,13 @@ export interface Authenticated {
   readonly developer: DeveloperRecord
   /** In the clear, for signatures; never logged, never returned. */
   readonly secret: string
+  /** The secret before, while it is accepted; null = there is none. */
+  readonly former?: { readonly secret: string; readonly until: number } | null
+}
+
+/** Those that a call may be made with, at `now`. */
+export function secretsOf({ secret, former }: Authenticated, now = Date.now()): readonly string[] {
+  return former && former.until > now ? [secret, former.secret] : [secret]
 }
 
 interface Generated {
@@ -25,7 +32,10 @@ export type Developers = ReturnType<typeof createDevelopers>
 interface Deps {
   readonly store: Store
   readonly sealer: Sealer
-  readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET' | 'MAILROOM_SECRET_LOST'>
+  readonly config: Pick<
+    Config,
+    'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET' | 'MAILROOM_SECRET_LOST' | 'MAILROOM_API_SECRET_OVERLAP'
+  >
   /** Told when the secret is another one, or the key is revoked or in force again. */
   readonly keyChanged?: (developer: DeveloperRecord) => void
 }
@@ -48,7 +58,7 @@ export function createDevelopers(deps: Deps) {
     const before = edits
     const developer = await read()
     if (developer === null) return null
-    const found = { developer, secret: sealer.open(developer.sealedSecret, developer.id) }
+    const found = openedKey(sealer, developer)
     // What was read while a key was edited may be from before.
     if (edits === before) {
       byKey.set(developer.apiKey, found)
@@ -81,16 +91,15 @@ export function createDevelopers(deps: Deps) {
     /** A new key with its secret, which is shown once. */
     create: (name: string) => create(deps, newKey(), newSecret(), name),
     /**
-     * A new secret for the same key; the old one is refused at once. `not_found` for an unknown id, `conflict` for the
-     * key of MAILROOM_API_KEY.
+     * A new secret for the same key; the old one is accepted for `overlapMs`. `not_found` for an unknown id, `conflict`
+     * for the key of MAILROOM_API_KEY.
      */
-    async rotate(id: string): Promise<Authenticated> {
-      const known = await store.developers.get(id)
-      if (known !== null && known.apiKey === deps.config.MAILROOM_API_KEY)
-        throw new AppError('conflict', 'the secret of this key is MAILROOM_API_SECRET: change it there')
-      const secret = newSecret()
-      return { developer: await editKey(id, { sealedSecret: sealer.seal(secret, id) }), secret }
+    async rotate(id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP): Promise<Authenticated> {
+      const { secret, patch } = await renewed(deps, id, overlapMs)
+      return { developer: await editKey(id, patch), secret }
     },
+    /** The secret before the last one is refused at once. `not_found`. */
+    endFormer: (id: string) => editKey(id, { formerSecret: null }),
     /**
      * The key is refused at once, and what is open in its name ends; users and mail stay, callbacks wait. If `revoked`
      * is false, it is in force again. `not_found`.
@@ -112,6 +121,15 @@ export function createDevelopers(deps: Deps) {
   }
 }
 
+async function renewed({ store, sealer, config }: Deps, id: string, overlapMs: number) {
+  const known = await store.developers.get(id)
+  if (known !== null && known.apiKey === config.MAILROOM_API_KEY)
+    throw new AppError('conflict', 'the secret of this key is MAILROOM_API_SECRET: change it there')
+  const secret = newSecret()
+  const former = known && { sealed: known.sealedSecret, until: Date.now() + overlapMs }
+  return { secret, patch: { sealedSecret: sealer.seal(secret, id), formerSecret: overlapMs > 0 ? former : null } }
+}
+
 /** Key and secret of the first developer; null when there is one whose secret opens. */
 async function generateFirst(deps: Deps): Promise<Generated | null> {
   const { store, sealer, config } = deps
@@ -124,6 +142,14 @@ async function generateFirst(deps: Deps): Promise<Generated | null> {
   const apiSecret = newSecret()
   await store.developers.edit(first.id, { sealedSecret: sealer.seal(apiSecret, first.id) })
   return { apiKey: first.apiKey, apiSecret }
+}
+
+function openedKey(sealer: Sealer, developer: DeveloperRecord): Authenticated {
+  const { id, sealedSecret, formerSecret: before = null } = developer
+  // One that a key has sealed which is gone is gone with it.
+  const former =
+    before && sealer.opens(before.sealed, id) ? { ...before, secret: sealer.open(before.sealed, id) } : null
+  return { developer, secret: sealer.open(sealedSecret, id), former }
 }
 
 const newKey = (): string => randomBytes(12).toString('hex')

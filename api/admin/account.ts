@@ -7,11 +7,13 @@ import {
   type ActorView,
   AppError,
   conditionOf,
+  connectUrl,
   type Engine,
   folderName,
   type FolderRecord,
   noActor,
   notFound,
+  reconnectToken,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { address, answer, time, view } from '../examples.ts'
@@ -24,7 +26,10 @@ export const explanationView = answer({
   why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
   since: [z.int(), time],
   next: [z.string(), 'It connects again at 22:14:00 UTC.'],
-  would_change: [z.array(z.string()), ['The mail server answers again.', 'POST …/reconnect tries at once.']],
+  would_change: [
+    z.array(z.string()),
+    ['The mail server answers again.', 'Reconnect tries at once (mailroom reconnect 7c9e6679f81d4b1c8a2e3d4f).'],
+  ],
 })
 
 const accountView = view('AdminAccountDetail', {
@@ -200,13 +205,14 @@ function nextOf(view: ActorView | null, state: string, pace: number | null): str
   return 'Nothing by itself.'
 }
 
-function changesOf({ id }: AccountRecord, state: string, failure: string | null): string[] {
-  const way = (action: string): string => `(POST /admin/accounts/${id}/${action})`
+function changesOf({ id, status }: AccountRecord, state: string, failure: string | null): string[] {
+  const way = (command: string): string => `(mailroom ${command} ${id})`
   if (state === 'paused') return [`Resume connects it again ${way('resume')}.`]
   const remedy = failure === null ? undefined : remedies[failure]
   const now = ['waiting', 'disabled'].includes(state) ? [`Reconnect tries at once ${way('reconnect')}.`] : []
+  const link = status === 'DISABLED' ? [`Its user logs in again by a reconnect link ${way('link')}.`] : []
   const check = failure === null ? [] : [`Check status tries a login beside it ${way('check')}.`]
-  return [...(remedy === undefined ? [] : [remedy]), ...now, ...check]
+  return [...(remedy === undefined ? [] : [remedy]), ...now, ...check, ...link]
 }
 
 function ordinal(number: number): string {
@@ -250,6 +256,18 @@ export async function readFolderAnew(engine: Engine, id: string, name: string): 
   const folder = folders.find((one) => folderName(one) === name) ?? folders.find(({ path }) => path === name)
   if (folder === undefined) throw notFound('folder', name)
   await engine.accounts.readAnew(id, folder.path)
+}
+
+const linkView = answer({
+  url: [z.string(), 'https://mail.example.com/connect/k3v9x1m7q2w8e5r4'],
+  expires: [z.int(), time],
+})
+
+/** A page of the connect wizard for the user of the account: password or consent once more. */
+export async function reconnectLink({ store, baseUrl }: Engine, account: AccountRecord) {
+  const { token, expiresAt, ...fields } = reconnectToken(account, Date.now())
+  await store.tokens.create({ ...fields, token, expiresAt })
+  return { url: connectUrl(baseUrl(), token), expires: seconds(expiresAt) }
 }
 
 const acting = { scope: 'act', response: accountRow } as const
@@ -299,6 +317,12 @@ export const accountRoutes = [
       const outcome = { failure: failure?.failure ?? null, message: failure?.message ?? null }
       return { success: failure === null, ...outcome, account: await rowOf(engine, id) }
     },
+  }),
+  adminRoute('POST /admin/accounts/{id}/link', {
+    scope: 'act',
+    summary: 'Make a link by which the user of an email account logs in again; good for 24 hours, and once',
+    response: linkView,
+    handler: async ({ path: { id } }, { engine }) => reconnectLink(engine, await findAccount(engine, id)),
   }),
   adminRoute('POST /admin/accounts/{id}/read-anew', {
     ...acting,

@@ -14,7 +14,7 @@ import {
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { address, answer, ids, time, view } from '../examples.ts'
-import { commaList, documented, filledText, nameText } from '../values.ts'
+import { commaList, documented, filledText, integer, nameText, optional } from '../values.ts'
 import { accountRow, presentAccount } from './accounts.ts'
 import { adminRoute, count, countBy, developerId, found, nextView, paging, presentNext } from './shared.ts'
 
@@ -23,12 +23,13 @@ const keyFields = {
   name: [z.string(), 'Example'],
   api_key: [z.string(), 'k3v9x1m7q2w8e5r4'],
   revoked: [z.int().nullable(), null],
+  old_secret_until: [z.int().nullable(), null, 'the secret before is accepted until then'],
   created: [z.int(), time],
 } as const
 const developerFields = { ...keyFields, users: [count, 12], accounts: [count, 14] } as const
 
 export const developerView = view('AdminDeveloper', developerFields)
-type DeveloperRow = z.input<typeof developerView>
+export type DeveloperRow = z.input<typeof developerView>
 
 const lateView = answer({
   id: [z.string(), ids.webhook, 'of the webhook; u… = status callbacks and notices to a bare URL'],
@@ -58,8 +59,9 @@ export type DeveloperDetail = z.input<typeof developerDetail>
 
 const developerKey = answer({ ...keyFields, api_secret: [z.string(), '8f2k4m6n8p0q2r4s6t8v', 'shown this once'] })
 
-function present({ id, name = '', apiKey, revokedAt, createdAt }: DeveloperRecord) {
-  return { id, name, api_key: apiKey, revoked: secondsOrNull(revokedAt), created: seconds(createdAt) }
+function present({ id, name = '', apiKey, revokedAt, createdAt, formerSecret }: DeveloperRecord) {
+  const old_secret_until = secondsOrNull(formerSecret && formerSecret.until > Date.now() ? formerSecret.until : null)
+  return { old_secret_until, id, name, api_key: apiKey, revoked: secondsOrNull(revokedAt), created: seconds(createdAt) }
 }
 
 function presentKey({ developer, secret }: Authenticated): z.input<typeof developerKey> {
@@ -141,9 +143,22 @@ export const developerRoutes = [
   }),
   adminRoute('POST /admin/developers/{id}/rotate', {
     scope: 'keys',
-    summary: 'Make a new secret for the API key of a developer; the old one is refused at once',
+    summary: 'Make a new secret for the API key of a developer; the old one is accepted for a while',
+    body: z.object({
+      overlap: optional(
+        integer(0, 30 * 86_400),
+        'seconds, 0 = it is refused at once; not given = MAILROOM_API_SECRET_OVERLAP',
+      ),
+    }),
     response: developerKey,
-    handler: async ({ path }, { engine }) => presentKey(await engine.developers.rotate(path.id)),
+    handler: async ({ path, body: { overlap } }, { engine }) =>
+      presentKey(await engine.developers.rotate(path.id, overlap === undefined ? undefined : overlap * 1000)),
+  }),
+  adminRoute('POST /admin/developers/{id}/end-overlap', {
+    scope: 'keys',
+    summary: 'Refuse the secret that was replaced, at once',
+    response: developerView,
+    handler: async ({ path }, { engine }) => presentDeveloper(engine, await engine.developers.endFormer(path.id)),
   }),
   adminRoute('POST /admin/developers/{id}/revoke', {
     scope: 'keys',

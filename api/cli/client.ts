@@ -4,7 +4,8 @@ import { AppError } from '../../engine/index.ts'
 import { adminRoutes } from '../admin/index.ts'
 import type { Method } from '../route.ts'
 import { compileRoutes } from '../router.ts'
-import { printable } from './show.ts'
+import { type AccountList, printable } from './show.ts'
+import { type Given, UsageError } from './usage.ts'
 
 const patterns = compileRoutes(adminRoutes)
 
@@ -122,4 +123,38 @@ export async function* pagesOf<Page extends readonly unknown[] | { readonly tota
     offset += limit
     more = offset < from + most && ('total' in page ? offset < page.total : page.length === limit)
   }
+}
+
+/** The answer itself with --json, else in lines for people. */
+export function say(
+  { values, terminal }: Pick<Given, 'values' | 'terminal'>,
+  answer: unknown,
+  show: (answer: unknown) => readonly string[],
+): void {
+  if (values.json) terminal.out(JSON.stringify(answer, null, 2))
+  else for (const line of show(answer)) terminal.out(line)
+}
+
+export function clientOf({ values, terminal: { env, signal } }: Given): Client {
+  const url = values.url ?? env['MAILROOM_URL'] ?? 'http://127.0.0.1:3000'
+  const token = values.token ?? env['MAILROOM_ADMIN_TOKEN'] ?? ''
+  if (!URL.canParse(url)) throw new UsageError(`--url: ${url} is no URL`)
+  if (token === '')
+    throw new UsageError(
+      '--token or MAILROOM_ADMIN_TOKEN is missing; the first one is made by: mailroom tokens create --name me --scopes read,act,keys --local',
+    )
+  return createClient(url, token, signal)
+}
+
+/** An id, or a whole address that one account alone has. */
+export async function accountId(client: Client, given: string): Promise<string> {
+  if (!given.includes('@')) return encodeURIComponent(given)
+  const found: AccountList['accounts'] = []
+  for await (const page of pagesOf<AccountList>(client, '/admin/accounts', { q: given }))
+    found.push(...page.accounts.filter(({ email }) => email.toLowerCase() === given.toLowerCase()))
+  const [first] = found
+  if (first === undefined) throw new AppError('not_found', `${given}: no such account`)
+  if (found.length > 1)
+    throw new UsageError(`${given}: several accounts (${found.map(({ id }) => id).join(', ')}); name one by its id`)
+  return first.id
 }

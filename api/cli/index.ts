@@ -14,7 +14,9 @@ import {
   restoreStore,
 } from '../../engine/index.ts'
 import type { backupView, resealView } from '../admin/store.ts'
-import { type Client, createClient, pagesOf } from './client.ts'
+import { serviceVersion } from '../openapi.ts'
+import { actingCommands } from './acting.ts'
+import { accountId, clientOf, pagesOf, say } from './client.ts'
 import {
   type AccountList,
   showAccounts,
@@ -26,7 +28,7 @@ import {
   showTokens,
   showTop,
 } from './show.ts'
-import { type Command, type Given, readWords, type Terminal, usage, UsageError, usageOf } from './usage.ts'
+import { type Command, completion, type Given, readWords, type Terminal, usage, UsageError, usageOf } from './usage.ts'
 
 /** Answers the exit status: 0 done, 1 failed, 2 wrong usage. */
 export async function runCli(words: readonly string[], terminal: Terminal): Promise<number> {
@@ -34,6 +36,10 @@ export async function runCli(words: readonly string[], terminal: Terminal): Prom
   const command = own(commands, name)
   const help = (): string => (command === undefined ? usage(commands) : usageOf(name, command))
   try {
+    if (name === '--version') {
+      terminal.out(serviceVersion)
+      return 0
+    }
     if (command === undefined) {
       if (name !== '--help' && name !== 'help') throw new UsageError(`${name}: unknown command`)
       terminal.out(help())
@@ -71,8 +77,9 @@ const commands: Readonly<Record<string, Command>> = {
   },
   tail: { ...oneAccount, does: 'state changes of one account (id or address) as they happen', run: tail },
   explain: { ...oneAccount, does: 'why an account has its state, and what would change it', run: explain },
+  ...actingCommands,
   keys: {
-    words: '[list | create | rotate <id> | revoke <id> | restore <id>]',
+    words: '[list | create | rotate <id> | end-overlap <id> | revoke <id> | restore <id>]',
     most: 2,
     does: 'developers and their API keys',
     options: ['name'],
@@ -97,6 +104,13 @@ const commands: Readonly<Record<string, Command>> = {
     ...{ words: '<file>', fewest: 1, most: 1 },
     does: 'puts a backup in the place of the store; stop the service first',
     run: restore,
+  },
+  completion: {
+    does: 'completion of commands and options for bash: source <(mailroom completion)',
+    run({ terminal }) {
+      terminal.out(completion(commands))
+      return Promise.resolve()
+    },
   },
 }
 
@@ -167,42 +181,8 @@ function restore(given: Given): Promise<void> {
   return Promise.resolve()
 }
 
-/** The answer itself with --json, else in lines for people. */
-function say(
-  { values, terminal }: Pick<Given, 'values' | 'terminal'>,
-  answer: unknown,
-  show: (answer: unknown) => readonly string[],
-): void {
-  if (values.json) terminal.out(JSON.stringify(answer, null, 2))
-  else for (const line of show(answer)) terminal.out(line)
-}
-
-function clientOf({ values, terminal: { env, signal } }: Given): Client {
-  const url = values.url ?? env['MAILROOM_URL'] ?? 'http://127.0.0.1:3000'
-  const token = values.token ?? env['MAILROOM_ADMIN_TOKEN'] ?? ''
-  if (!URL.canParse(url)) throw new UsageError(`--url: ${url} is no URL`)
-  if (token === '')
-    throw new UsageError(
-      '--token or MAILROOM_ADMIN_TOKEN is missing; the first one is made by: mailroom tokens create --name me --scopes read,act,keys --local',
-    )
-  return createClient(url, token, signal)
-}
-
 async function allOf(given: Given, path: string): Promise<unknown[]> {
   return (await Array.fromAsync(pagesOf<readonly unknown[]>(clientOf(given), path))).flat()
-}
-
-/** An id, or a whole address that one account alone has. */
-async function accountId(client: Client, given: string): Promise<string> {
-  if (!given.includes('@')) return encodeURIComponent(given)
-  const found: AccountList['accounts'] = []
-  for await (const page of pagesOf<AccountList>(client, '/admin/accounts', { q: given }))
-    found.push(...page.accounts.filter(({ email }) => email.toLowerCase() === given.toLowerCase()))
-  const [first] = found
-  if (first === undefined) throw new AppError('not_found', `${given}: no such account`)
-  if (found.length > 1)
-    throw new UsageError(`${given}: several accounts (${found.map(({ id }) => id).join(', ')}); name one by its id`)
-  return first.id
 }
 
 async function top(given: Given): Promise<void> {
@@ -261,10 +241,10 @@ async function keys(given: Given): Promise<void> {
   else if (id === undefined && verb === 'create') {
     const name = nameIn(given)
     say(given, await clientOf(given).call('POST', at, { name }), showSecret('api_secret'))
-  } else if (id !== undefined && (verb === 'rotate' || verb === 'revoke' || verb === 'restore')) {
+  } else if (id !== undefined && ['rotate', 'end-overlap', 'revoke', 'restore'].includes(verb)) {
     const answer = await clientOf(given).call('POST', `${at}/${encodeURIComponent(id)}/${verb}`)
     say(given, answer, verb === 'rotate' ? showSecret('api_secret') : (one) => showDevelopers([one]))
-  } else throw new UsageError('keys: expected list, create, rotate <id>, revoke <id> or restore <id>')
+  } else throw new UsageError('keys: expected list, create, rotate <id>, end-overlap <id>, revoke <id> or restore <id>')
 }
 
 async function tokens(given: Given): Promise<void> {

@@ -129,3 +129,26 @@ export function showSecret(name: string): (answer: unknown) => readonly string[]
     return [...lines, `${name}: ${String(secret)}`, `Keep the ${name}: it is shown this once.`]
   }
 }
+
+/** Later than 2001: a Unix timestamp, no count. */
+const firstTime = 1_000_000_000
+
+function cellOf(value: unknown): string {
+  if (typeof value === 'number' && value > firstTime) return day(value)
+  if (typeof value === 'object' && value !== null)
+    return Object.entries(value)
+      .map(([name, inner]) => `${name} ${cellOf(inner)}`)
+      .join(', ')
+  return typeof value === 'string' ? value : JSON.stringify(value ?? '').replace('""', '')
+}
+
+/** Any answer of the admin API: a list as a table, one thing line by line. */
+export function showAny(answer: unknown): readonly string[] {
+  const whole = answer as object
+  const list = Array.isArray(whole) ? whole : 'total' in whole ? Object.values(whole).find(Array.isArray) : null
+  if (!list) return Object.entries(whole).map(([name, value]) => `${name}: ${cellOf(value)}`)
+  const rows = list as readonly Readonly<Record<string, unknown>>[]
+  if (rows.length === 0) return ['none']
+  const names = Object.keys(rows[0] ?? {})
+  return table(rows, Object.fromEntries(names.map((name) => [name.toUpperCase(), (row) => cellOf(row[name])])))
+}

@@ -27,8 +27,9 @@ const options = {
   user: { ...text, words: 'ID: only accounts of this user' },
   'older-than': { ...text, words: 'SECONDS: only accounts whose status is at least so old' },
   q: { ...text, words: 'TEXT: only accounts with it in their address, or with this id or label' },
-  limit: { ...text, words: 'N: accounts at most, 50 otherwise' },
-  offset: { ...text, words: 'N: leaves out the first N accounts' },
+  limit: { ...text, words: 'N: entries at most, 50 otherwise' },
+  offset: { ...text, words: 'N: leaves out the first N entries' },
+  failing: { ...text, words: '1 = only webhooks whose receiver fails, 0 = only others' },
   name: { ...text, words: 'NAME of the developer or of the token' },
   scopes: { ...text, words: 'read,act,keys: what the token may do' },
   every: { ...text, words: 'SECONDS between two refreshes, 2 otherwise' },
@@ -43,7 +44,8 @@ const options = {
   help: { ...flag, words: 'shows this' },
 } as const
 
-type OptionName = keyof typeof options
+export type OptionName = keyof typeof options
+export const isOption = (name: string): name is OptionName => name in options
 /** What each command takes. */
 const common: readonly string[] = ['json', 'url', 'token', 'help'] satisfies OptionName[]
 
@@ -113,5 +115,22 @@ export function usage(commands: Readonly<Record<string, Command>>): string {
     ...Object.entries(commands).map(([name, { words = '', does }]) => line(`${name} ${words}`.trim(), does)),
     line('store copy --from … --to …', 'copies a store to another one'),
     'mailroom <command> --help says more. Exit status: 0 done, 1 failed, 2 wrong usage.',
+  ].join('\n')
+}
+
+/** For `source <(mailroom completion)`: commands, and the options of each. */
+export function completion(commands: Readonly<Record<string, Command>>): string {
+  const cases = Object.entries(commands).map(([name, { options: own = [] }]) => {
+    return `    ${name}) words="${[...own, ...common].map((option) => `--${option}`).join(' ')}" ;;`
+  })
+  return [
+    '_mailroom() {',
+    `  local words="${Object.keys(commands).join(' ')}"`,
+    '  [ "$COMP_CWORD" -gt 1 ] && case "${COMP_WORDS[1]}" in',
+    ...cases,
+    '  esac',
+    '  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))',
+    '}',
+    'complete -F _mailroom mailroom',
   ].join('\n')
 }

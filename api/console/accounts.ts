@@ -1,14 +1,14 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
 import { charts, conditions, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
-import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount } from '../admin/account.ts'
+import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount, reconnectLink } from '../admin/account.ts'
 import { sentence } from '../admin/shared.ts'
-import { type AccountQuery, accountQuery, type AccountRow, listAccounts } from '../admin/accounts.ts'
+import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { action, page, type Visit } from './frame.ts'
 import { card, chartCard, choose, developerLink, facts, field, idLink, link, moment, nextWords, pill } from './parts.ts'
-import { scrolling, searchedList, select, since, steps, table } from './parts.ts'
+import { shownOnce, scrolling, searchedList, select, since, steps, table } from './parts.ts'
 
 const ages = [
   ['60', 'a minute'],
@@ -49,7 +49,7 @@ function accountTable(rows: readonly AccountRow[]): Html {
 export const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
   const seen = await accountDetail(visit.engine, path.id)
   const { live } = visit
-  const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen.id, visit)}`)}
+  const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
     ${card('Why', live('why', why(seen.explain)))} ${chartCard(charts.account, seen.active, live)}
     <div class="halves">
       ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}
@@ -108,11 +108,12 @@ const operations: Readonly<Record<string, Operation>> = {
   },
 }
 
-function buttons(id: string, { form }: Visit): Html {
+function buttons({ id, status }: AccountDetail, { form }: Visit): Html {
   const all = Object.entries(operations).map(([name, { button }]) =>
     form(`/console/accounts/${id}/${name}`, html`<button>${button}</button>`),
   )
-  return html`<div>${all}</div>`
+  const link = form(`/console/accounts/${id}/link`, html`<button>Make a reconnect link</button>`)
+  return html`<div>${all} ${status === 'DISABLED' && link}</div>`
 }
 
 function why({ why: words, since: at, next, would_change: changes }: AccountDetail['explain']): Html {
@@ -174,6 +175,11 @@ export const accountActions = [
       return { to: pageOf(id), notice: await act(engine, id) }
     }),
   ),
+  action('/console/accounts/{id}/link', z.object({}), async ({ path: { id } }, { engine }) => {
+    const { email, ...account } = await findAccount(engine, id)
+    const { url } = await reconnectLink(engine, { email, ...account })
+    return shownOnce('A reconnect link', { [`For ${email}, 24 hours`]: url }, pageOf(id))
+  }),
   action('/console/accounts/{id}/read-anew', z.object({ folder: filledText }), async ({ path, values }, { engine }) => {
     await readFolderAnew(engine, path.id, values.folder)
     return { to: pageOf(path.id), notice: `${values.folder} is compared again.` }

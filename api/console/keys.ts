@@ -1,7 +1,14 @@
 /** Developers and their API keys; one of them, with its users and where its callbacks wait; tokens of the admin API. */
 import { z } from 'zod'
 import { type Authenticated, type Engine, operatorScopes } from '../../engine/index.ts'
-import { type DeveloperDetail, developerOf, findDeveloper, listDevelopers, listTokens } from '../admin/keys.ts'
+import {
+  type DeveloperDetail,
+  type DeveloperRow,
+  developerOf,
+  findDeveloper,
+  listDevelopers,
+  listTokens,
+} from '../admin/keys.ts'
 import { paging } from '../admin/shared.ts'
 import { html, type Html } from '../html.ts'
 import { filledText, flag } from '../values.ts'
@@ -31,14 +38,18 @@ export const developers = page(developersPath, z.object(paging), async ({ values
   return { title: 'Developers', content }
 })
 
-function keyButtons({ id, revoked }: Pick<DeveloperDetail, 'id' | 'revoked'>, { form }: Visit): Html {
+function keyButtons({ id, revoked, old_secret_until: until }: DeveloperRow, { form }: Visit): Html {
   const at = `${developersPath}/${id}`
   const other =
     revoked === null
       ? html`<a class="button danger" href="${at}/revoke">Revoke</a>`
       : form(`${at}/restore`, html`<button>Restore</button>`)
-  return html`<a class="button" href="${at}/rotate">New secret</a> ${other}`
+  const old = form(`${at}/end-overlap`, html`<button class="danger">Revoke the old secret</button>`)
+  return html`<a class="button" href="${at}/rotate">New secret</a> ${other}
+    ${until !== null && html`<br /><small>old secret accepted until ${moment(until)}</small> ${old}`}`
 }
+
+const hours = ({ config }: Engine): number => Math.round(config.MAILROOM_API_SECRET_OVERLAP / 3_600_000)
 
 const withSecret = (title: string, { developer, secret }: Authenticated) =>
   shownOnce(title, { 'API key': developer.apiKey, 'API secret': secret }, developersPath)
@@ -56,7 +67,7 @@ const developerActions = [
     path: `${developersPath}/{id}/rotate`,
     ...{ title: 'A new secret', button: 'Make a new secret' },
     words: async (engine, id) =>
-      `The secret of ${await nameOf(engine, id)} is replaced. Calls that are signed with the one of today are refused at once.`,
+      `The secret of ${await nameOf(engine, id)} is replaced. The one of today is accepted for ${hours(engine)} more hours, unless it is revoked. Callbacks are signed with the new one at once.`,
     act: async (engine, id) => withSecret('A new secret', await engine.developers.rotate(id)),
   }),
   ...confirmed({
@@ -68,6 +79,10 @@ const developerActions = [
       await engine.developers.setRevoked(id, true)
       return { to: developersPath, notice: 'The key is refused from now on.' }
     },
+  }),
+  action(`${developersPath}/{id}/end-overlap`, z.object({}), async ({ path }, { engine }) => {
+    await engine.developers.endFormer(path.id)
+    return { to: developersPath, notice: 'The old secret is refused from now on.' }
   }),
   action(`${developersPath}/{id}/restore`, z.object({}), async ({ path }, { engine }) => {
     await engine.developers.setRevoked(path.id, false)

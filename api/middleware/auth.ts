@@ -1,6 +1,6 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
 import type { Hash } from 'node:crypto'
-import { AppError, type Authenticated, checkScope, type Engine, sameText } from '../../engine/index.ts'
+import { AppError, type Authenticated, checkScope, type Engine, sameText, secretsOf } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
 import { isSigned, type OAuthVerifier, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../limits.ts'
@@ -107,7 +107,7 @@ function byBearer(token: string, engine: Engine, tryKey: TryKey): Promise<Authen
 
 async function check(apiKey: string, secret: string, { developers }: Engine): Promise<Authenticated | null> {
   const found = await developers.authenticate(apiKey)
-  return found !== null && sameText(found.secret, secret) ? found : null
+  return found !== null && secretsOf(found).some((one) => sameText(one, secret)) ? found : null
 }
 
 function refuse(words = 'the API key or its secret is wrong'): never {

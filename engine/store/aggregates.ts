@@ -58,10 +58,7 @@ function createDevelopers({ developers }: KeyedCollections) {
     first: async () => (await developers.list({}, { by: ['id'], limit: 1 }))[0] ?? null,
     /** Oldest first. */
     list: (page: Page) => developers.list({}, { by: ['id'], ...page }),
-    edit: (
-      id: string,
-      patch: Partial<Pick<DeveloperRecord, 'name' | 'sealedSecret' | 'statusCallbackUrl' | 'revokedAt'>>,
-    ) => developers.edit({ id }, patch),
+    edit: (id: string, patch: Partial<Omit<DeveloperRecord, 'id' | 'apiKey'>>) => developers.edit({ id }, patch),
   }
 }
 

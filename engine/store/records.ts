@@ -13,6 +13,8 @@ export interface DeveloperRecord {
   readonly apiKey: string
   /** Sealed (secrets/seal.ts) with the developer id as associated data. */
   readonly sealedSecret: string
+  /** The secret before, sealed likewise: good for calls until then, in ms. null or absent = none. */
+  readonly formerSecret?: { readonly sealed: string; readonly until: number } | null
   /** Application-wide receiver of status callbacks. */
   readonly statusCallbackUrl: string | null
   readonly createdAt: number

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -238,6 +238,8 @@ suite('the command line with a service', () => {
     const [id, key, first] = [field(made, 'id'), field(made, 'api_key'), field(made, 'api_secret')]
     assert.equal(await calls(key, first), 200)
     const second = field(await good('keys', 'rotate', id), 'api_secret')
+    assert.deepEqual([await calls(key, first), await calls(key, second)], [200, 200])
+    await good('keys', 'end-overlap', id)
     assert.deepEqual([await calls(key, first), await calls(key, second)], [401, 200])
     assert.match(await good('keys', 'revoke', id), new RegExp(`^${id} .*revoked .*Grace$`, 'm'))
     assert.equal(await calls(key, second), 401)
@@ -314,5 +316,40 @@ suite('the command line with a service', () => {
     const none = await mailroom(env, 'explain', 'nobody@mail.example')
     assert.deepEqual([none.status, none.error], [1, 'mailroom: nobody@mail.example: no such account\n'])
     assert.match((await mailroom(env, 'explain', 'f'.repeat(24))).error, /\(404\)/)
+  })
+
+  test('what is said of an account is done by the command that it names', async () => {
+    assert.match(await good('pause', box.email), /^state: paused$/m)
+    assert.match(await good('explain', box.email), new RegExp(`mailroom resume ${box.accountId}`))
+    assert.match(await good('resume', box.accountId), /^condition: /m)
+    assert.match(await good('check', box.accountId), /^success: true$/m)
+    assert.match(await good('reconnect', box.accountId), /^id: /m)
+    const [, url = ''] = /^url: (\S+)$/m.exec(await good('link', box.email)) ?? []
+    assert.equal((await fetch(url)).status, 200)
+    const trail = await until('the trail', async () => {
+      const rows = JSON.parse(await good('audit', box.email, '--json')) as { action: string }[]
+      return rows.length === 5 && rows
+    })
+    const done = ['pause', 'resume', 'check', 'reconnect', 'link'].map((name) => `accounts ${name}`)
+    assert.deepEqual(trail.map(({ action }) => action).toReversed(), done)
+    assert.match(await good('audit', '--limit', '1'), /^AT .*\n.* accounts link .*\n$/)
+  })
+
+  test('hosts are listed, slowed down, stopped and freed; webhooks are listed; a callback is named', async () => {
+    const { host } = rig.imap
+    assert.match(await good('hosts'), new RegExp(`^HOST.*\n${host} `))
+    assert.match(await good('hosts', 'slow', host, '7'), /^pace: 7$/m)
+    assert.match(await good('hosts', 'stop', host), /^pace: 0$/m)
+    assert.match(await good('hosts', 'free', host), /^pace: $/m)
+    assert.equal((await mailroom(env, 'hosts', 'slow', host)).status, 2)
+    assert.equal(await good('webhooks', '--state', 'failing'), 'none\n')
+    const { status, error } = await mailroom(env, 'redeliver', 'nobody')
+    assert.deepEqual([status, error.includes('delivery nobody is invalid')], [1, true])
+  })
+
+  test('--version, and completion that bash takes', async () => {
+    assert.match(await good('--version'), /^\d+\.\d+\.\d+\n$/)
+    const script = `${await good('completion')}\nCOMP_WORDS=(mailroom rec) COMP_CWORD=1; _mailroom; echo "\${COMPREPLY[@]}"`
+    assert.equal(spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout, 'reconnect\n')
   })
 })

@@ -175,9 +175,7 @@ describe('accounts for operators', () => {
     const explained = await rig.good('read', 'GET', `/admin/accounts/${bob.accountId}/explain`)
     assert.equal(explained['why'], 'An operator has paused it.')
     assert.equal(explained['next'], 'Nothing, until it is resumed.')
-    assert.deepEqual(explained['would_change'], [
-      `Resume connects it again (POST /admin/accounts/${bob.accountId}/resume).`,
-    ])
+    assert.deepEqual(explained['would_change'], [`Resume connects it again (mailroom resume ${bob.accountId}).`])
   })
 
   test('a rejected login is seen everywhere: row, reason, frozen lines, counts of the host, what needs a person', async () => {
@@ -196,7 +194,7 @@ describe('accounts for operators', () => {
     assert.match(frozen.lines.join('\n'), /^> \w+ (LOGIN|AUTHENTICATE \S+) \*\*\*$/m)
     const { why, would_change: change } = json['explain'] as { why: string; would_change: string[] }
     assert.match(why, new RegExp(`The last failure at ${rig.imap.host} was at .* \\(auth_rejected\\)`))
-    assert.match(change.join('\n'), /another password[^]*\/check\)/)
+    assert.match(change.join('\n'), /another password[^]*mailroom check /)
     assert.deepEqual(await ids('failure=auth_rejected'), [carl.accountId])
     const overview = await rig.good('read', 'GET', '/admin/overview')
     const [host] = overview['hosts'] as Json[]

@@ -1,0 +1,69 @@
+/** Commands that are a route of the admin API each: what they do and take is read from the route. */
+import { z } from 'zod'
+import { adminRoutes } from '../admin/index.ts'
+import type { Method } from '../route.ts'
+import { accountId, clientOf, say } from './client.ts'
+import { showAny } from './show.ts'
+import { type Command, type Given, type OptionName, isOption, UsageError } from './usage.ts'
+
+/** `at`: method and path. The word after the command stands in the path, or is this parameter of the query. */
+function commandOf(at: string, words?: string, parameter?: string): Command {
+  const [method, path] = at.split(' ') as [Method, string]
+  const route = adminRoutes.find((one) => one.method === method && one.path === path)
+  if (route === undefined) throw new Error(`no route ${at}`)
+  const fields = route.query instanceof z.ZodObject ? Object.keys(route.query.shape) : []
+  const options = fields.map((name) => name.replace('_', '-')).filter(isOption)
+  return {
+    ...(words === undefined ? {} : { words, most: 1, fewest: words.startsWith('<') ? 1 : 0 }),
+    does: route.summary,
+    options,
+    run: async (given) => {
+      const client = clientOf(given)
+      const [word] = given.words
+      const filled = path.includes('{id}') ? path.replace('{id}', await idOf(given, path)) : path
+      const query = new URLSearchParams(valuesOf(given, options))
+      if (parameter !== undefined && word !== undefined) query.set(parameter, await idOf(given, `${path}/accounts/`))
+      say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), showAny)
+    },
+  }
+}
+
+/** An account may be named by its address. */
+async function idOf(given: Given, path: string): Promise<string> {
+  const [word = ''] = given.words
+  return path.includes('/accounts/') ? accountId(clientOf(given), word) : encodeURIComponent(word)
+}
+
+function valuesOf({ values }: Given, options: readonly OptionName[]): Record<string, string> {
+  const given = options.map((name) => [name.replace('-', '_'), values[name]] as const)
+  return Object.fromEntries(given.filter((pair): pair is [string, string] => typeof pair[1] === 'string'))
+}
+
+const allHosts = commandOf('GET /admin/hosts')
+
+export const actingCommands: Readonly<Record<string, Command>> = {
+  reconnect: commandOf('POST /admin/accounts/{id}/reconnect', '<account>'),
+  pause: commandOf('POST /admin/accounts/{id}/pause', '<account>'),
+  resume: commandOf('POST /admin/accounts/{id}/resume', '<account>'),
+  check: commandOf('POST /admin/accounts/{id}/check', '<account>'),
+  link: commandOf('POST /admin/accounts/{id}/link', '<account>'),
+  webhooks: commandOf('GET /admin/webhooks'),
+  redeliver: commandOf('POST /admin/deliveries/{id}/redeliver', '<callback>'),
+  audit: commandOf('GET /admin/audit', '[<account or other id>]', 'target'),
+  hosts: {
+    ...allHosts,
+    words: '[slow <host> <logins a minute> | stop <host> | free <host>]',
+    most: 3,
+    does: 'mail servers, and how many logins they get',
+    run: hosts,
+  },
+}
+
+async function hosts(given: Given): Promise<void> {
+  const [verb, host = '', pace = ''] = given.words
+  if (verb === undefined) return allHosts.run(given)
+  const wanted = { slow: pace, stop: '0', free: '' }[verb]
+  if (wanted === undefined || host === '' || (verb === 'slow') !== (pace !== ''))
+    throw new UsageError('hosts: expected nothing, slow <host> <logins a minute>, stop <host> or free <host>')
+  say(given, await clientOf(given).call('PUT', `/admin/hosts/${encodeURIComponent(host)}`, { pace: wanted }), showAny)
+}
