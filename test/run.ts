@@ -14,7 +14,7 @@ import type { FileEnd } from './support/file-ends.ts'
 /** Half of a process's start is compiling: done once, here and in the services that tests start. */
 process.env['NODE_COMPILE_CACHE'] ??= join(process.cwd(), 'node_modules/.cache/compiled')
 
-const filesTogether = 10
+const filesTogether = 16
 const timeoutMs = 120_000
 /** Of a process: what a failed test leaves open must not hold up the others. */
 const processMs = 900_000

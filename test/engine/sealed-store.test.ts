@@ -14,7 +14,8 @@ import { webhookRecord } from '../store/contract/records.ts'
 import { accountRecord, developerRecord, userRecord } from '../support/records.ts'
 import { chosenStore } from '../support/store-choice.ts'
 
-const [former, next] = ['the former secret of the service', 'the next secret of the service']
+/** Keys, not pass phrases: those cost a derivation at each start. */
+const [former, next] = ['f0', 'a1'].map((byte) => byte.repeat(32)) as [string, string]
 const sealers = { former: createSealer(keyFrom(former)), next: createSealer(keyFrom(next)) }
 const kinds = ['developer', 'account', 'webhook', 'provider'] as const
 

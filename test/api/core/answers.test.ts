@@ -161,64 +161,67 @@ suite('answers', () => {
     await assert.rejects(rig.call('GET', '/stream/fails-later'), /aborted|hang up|ECONNRESET/)
   })
 
-  test('a stream without a first byte is a 504 within the deadline, and is destroyed', async () => {
-    const answer = await rig.call('GET', '/stream/never')
-    assert.equal(answer.status, 504)
-    await until('destroyed', () => seen.destroyed.includes('never'))
-  })
-
-  test('a stream that stalls is given up', async () => {
-    await assert.rejects(rig.call('GET', '/stream/stalls'), /aborted|hang up|ECONNRESET/)
-    await until('destroyed', () => seen.destroyed.includes('stalls'))
-  })
-
-  test('events: headers at once, and no deadline', async () => {
-    const client = await connectRaw(rig.port)
-    client.write(`GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
-    assert.ok(!(await client.expect(/text\/event-stream/, 1500)).includes('late'))
-    await client.expect(/data: late/)
-    client.socket.destroy()
-    await until('destroyed', () => seen.destroyed.includes('events'))
-  })
-
-  for (const [path, name] of [
-    ['/events/many', 'many events'],
-    ['/stream/many', 'many bytes'],
-  ] as const)
-    test(`what the client does not take of ${path} ends`, async () => {
-      const client = await connectRaw(rig.port)
-      client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
-      await client.expect(/: x/)
-      client.socket.pause()
-      try {
-        await until('destroyed', () => seen.destroyed.includes(name))
-      } finally {
-        client.socket.destroy()
-      }
+  // Each waits for seconds, of a stream or a call that no other one has.
+  suite('that take long', { concurrency: true }, () => {
+    test('a stream without a first byte is a 504 within the deadline, and is destroyed', async () => {
+      const answer = await rig.call('GET', '/stream/never')
+      assert.equal(answer.status, 504)
+      await until('destroyed', () => seen.destroyed.includes('never'))
     })
 
-  test('a handler over the deadline: 504 with Retry-After, and its signal aborts', async () => {
-    const startedAt = performance.now()
-    const answer = await rig.call('GET', '/slow')
-    assert.equal(answer.status, 504)
-    assert.equal(answer.headers['retry-after'], '10')
-    assert.match(String(answer.json.value), /^no answer within 2 s/)
-    assert.ok(performance.now() - startedAt < 10_000)
-    await until('aborted', () => seen.aborted.includes(String(answer.headers['x-request-id'])))
-  })
+    test('a stream that stalls is given up', async () => {
+      await assert.rejects(rig.call('GET', '/stream/stalls'), /aborted|hang up|ECONNRESET/)
+      await until('destroyed', () => seen.destroyed.includes('stalls'))
+    })
 
-  for (const before of ['/json', '/nowhere', '/stream/empty'])
-    test(`a call that waits for the answer of ${before} on its connection has its whole time`, async () => {
+    test('events: headers at once, and no deadline', async () => {
       const client = await connectRaw(rig.port)
-      const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`
-      client.write(ask(before) + ask('/slow') + ask('/json'))
-      await client.expect(/HTTP\/1\.1 504 [^]+"ok":true}$/)
+      client.write(`GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
+      assert.ok(!(await client.expect(/text\/event-stream/, 1500)).includes('late'))
+      await client.expect(/data: late/)
       client.socket.destroy()
+      await until('destroyed', () => seen.destroyed.includes('events'))
     })
 
-  test('a handler that does not hear: 504 all the same, and its late stream is destroyed', async () => {
-    assert.equal((await rig.call('GET', '/deaf')).status, 504)
-    await until('destroyed', () => seen.destroyed.includes('deaf'))
+    for (const [path, name] of [
+      ['/events/many', 'many events'],
+      ['/stream/many', 'many bytes'],
+    ] as const)
+      test(`what the client does not take of ${path} ends`, async () => {
+        const client = await connectRaw(rig.port)
+        client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
+        await client.expect(/: x/)
+        client.socket.pause()
+        try {
+          await until('destroyed', () => seen.destroyed.includes(name))
+        } finally {
+          client.socket.destroy()
+        }
+      })
+
+    test('a handler over the deadline: 504 with Retry-After, and its signal aborts', async () => {
+      const startedAt = performance.now()
+      const answer = await rig.call('GET', '/slow')
+      assert.equal(answer.status, 504)
+      assert.equal(answer.headers['retry-after'], '10')
+      assert.match(String(answer.json.value), /^no answer within 2 s/)
+      assert.ok(performance.now() - startedAt < 10_000)
+      await until('aborted', () => seen.aborted.includes(String(answer.headers['x-request-id'])))
+    })
+
+    for (const before of ['/json', '/nowhere', '/stream/empty'])
+      test(`a call that waits for the answer of ${before} on its connection has its whole time`, async () => {
+        const client = await connectRaw(rig.port)
+        const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`
+        client.write(ask(before) + ask('/slow') + ask('/json'))
+        await client.expect(/HTTP\/1\.1 504 [^]+"ok":true}$/)
+        client.socket.destroy()
+      })
+
+    test('a handler that does not hear: 504 all the same, and its late stream is destroyed', async () => {
+      assert.equal((await rig.call('GET', '/deaf')).status, 504)
+      await until('destroyed', () => seen.destroyed.includes('deaf'))
+    })
   })
 
   test('a client that goes away aborts the handler, and ends the stream', async () => {

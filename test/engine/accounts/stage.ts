@@ -16,7 +16,7 @@ import { readConfig, type Config } from '../../../engine/config.ts'
 import { silentLogger, type Logger } from '../../../engine/observe/log.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { sealCredential } from '../../../engine/secrets/seal.ts'
-import { createSealer, keyFrom } from '../../../engine/secrets/seal.ts'
+import { createSealer } from '../../../engine/secrets/seal.ts'
 import { folderId } from '../../../engine/store/ids.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord } from '../../../engine/store/records.ts'
@@ -36,7 +36,7 @@ export const accountId = 'a'.repeat(24)
 export const userId = 'b'.repeat(24)
 const ann = userRecord('c'.repeat(24), { id: userId, emailAddresses: ['ann@mail.example'] })
 
-export const sealer = createSealer(keyFrom('a pass phrase for tests'))
+export const sealer = createSealer(Buffer.alloc(32, 'test'))
 
 /** Short enough for tests; each test replaces what it is about. */
 const shortSettings = {
