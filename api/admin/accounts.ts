@@ -82,12 +82,17 @@ export type AccountQuery = z.output<typeof accountQuery>
 
 export const accountList = answer({ total, accounts: [z.array(accountRow), [exampleOf(accountRow)]] })
 
-/** Those that are in their condition for longest come first. */
+const unhealthyFirst: readonly AccountPlace['condition']['is'][] = ['disabled', 'down', 'paused', 'up']
+
+/** Unhealthy accounts first; of one condition those that are in it for longest. */
 export async function listAccounts(engine: Engine, query: AccountQuery): Promise<z.input<typeof accountList>> {
   const places = await placesLike(engine, query)
   // After what is stored: an account that has changed meanwhile is not shown as it was before.
   const facts = factsById(engine.accounts)
-  const matching = places.filter(({ id }) => isLike(facts.get(id), query))
+  const rank = ({ condition: { is } }: AccountPlace): number => unhealthyFirst.indexOf(is)
+  const matching = places
+    .filter(({ id }) => isLike(facts.get(id), query))
+    .toSorted((left, right) => rank(left) - rank(right))
   const page = matching.slice(query.offset, query.offset + query.limit)
   const accounts = await withRecords(engine, page, (account) => presentAccount(account, facts.get(account.id)))
   return { total: matching.length, accounts }
@@ -127,7 +132,7 @@ export const findAccount = ({ store }: Engine, id: string): Promise<AccountRecor
   found('email account', id, store.accounts.get(id))
 
 export const accountsRoute = adminRoute('GET /admin/accounts', {
-  summary: 'List email accounts, those first that are up, down, disabled or paused for longest',
+  summary: 'List email accounts, unhealthy ones first; of one condition those that are in it for longest',
   query: accountQuery,
   response: accountList,
   handler: ({ query }, { engine }) => listAccounts(engine, query),

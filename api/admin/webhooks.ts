@@ -144,7 +144,7 @@ export const webhookQuery = z.object({
 })
 type WebhookQuery = z.output<typeof webhookQuery>
 
-/** Those that are in their state for longest come first. */
+/** Failing ones come first; of them, and of the others, those that are in their state for longest. */
 export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise<WebhookList> {
   const known = factsById(engine.webhooks)
   const matching = engine.webhooks
@@ -152,6 +152,7 @@ export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise
     .map((webhook) => ({ webhook, facts: known.get(webhook.id) }))
     .filter(({ webhook, facts }) => isLike(webhook, facts, query))
     .toSorted((left, right) => (left.facts?.since ?? Infinity) - (right.facts?.since ?? Infinity))
+    .toSorted((left, right) => Number(fails(right.webhook, right.facts)) - Number(fails(left.webhook, left.facts)))
   const page = matching.slice(query.offset, query.offset + query.limit)
   const webhooks = await Promise.all(page.map(({ webhook, facts }) => rowOf(engine, webhook, facts)))
   return { total: matching.length, webhooks }
@@ -164,8 +165,11 @@ function isLike(
 ): boolean {
   if (developer !== undefined && developer !== developerId) return false
   if (state !== undefined && state !== (facts?.state ?? noActor)) return false
-  const fails = active && facts?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
-  return failing === undefined || failing === fails
+  return failing === undefined || failing === fails({ active }, facts)
+}
+
+function fails({ active }: Pick<WebhookRecord, 'active'>, facts: PoolFacts | undefined): boolean {
+  return active && facts?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
 }
 
 /** Of a webhook, or of a bare URL (its id begins with u), which is known while something waits for it. */
@@ -278,7 +282,7 @@ export async function redeliver(engine: Engine, id: string): Promise<number> {
 
 export const adminWebhookRoutes = [
   adminRoute('GET /admin/webhooks', {
-    summary: 'List webhooks of all developers, those first that are in their state for longest',
+    summary: 'List webhooks of all developers, failing ones first, then those that are in their state for longest',
     query: webhookQuery,
     response: webhookList,
     handler: ({ query }, { engine }) => listWebhooks(engine, query),

@@ -7,7 +7,20 @@ import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAcco
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { action, page, type Visit } from './frame.ts'
-import { card, chartCard, choose, developerLink, facts, field, idLink, link, moment, nextWords, pill } from './parts.ts'
+import {
+  card,
+  chartCard,
+  choose,
+  developerFilter,
+  developerLink,
+  facts,
+  field,
+  idLink,
+  link,
+  moment,
+  nextWords,
+  pill,
+} from './parts.ts'
 import { shownOnce, scrolling, searchedList, select, since, steps, table } from './parts.ts'
 
 const ages = [
@@ -20,15 +33,25 @@ const ages = [
 export const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
   const { accounts: rows, total } = await listAccounts(visit.engine, values)
   const list = accountTable(rows)
-  return searchedList({ title: 'Accounts', values, filters: filters(values), list, shown: rows.length, total }, visit)
+  return searchedList(
+    {
+      title: 'Accounts',
+      values,
+      filters: filters(values, await developerFilter(visit, values)),
+      list,
+      shown: rows.length,
+      total,
+    },
+    visit,
+  )
 })
 
-function filters(values: AccountQuery): Html {
+function filters(values: AccountQuery, developers: Html): Html {
   return html`${field('Address, label or id', 'q', values, 'search')}
   ${select('Status', 'condition', conditions, values)} ${select('State', 'state', shownStates.account, values)}
   ${select('API status', 'status', ['OK', 'DISABLED'], values)} ${field('Host', 'host', values)}
-  ${field('User id', 'user', values)} ${field('Developer id', 'developer', values)}
-  ${select('Failure', 'failure', failureClasses, values)} ${select('Minimum duration', 'older_than', ages, values)}`
+  ${field('User id', 'user', values)} ${developers} ${select('Failure', 'failure', failureClasses, values)}
+  ${select('Minimum duration', 'older_than', ages, values)}`
 }
 
 function accountTable(rows: readonly AccountRow[]): Html {

@@ -199,6 +199,15 @@ export function select(label: string, name: string, options: readonly Option[], 
   return choose(label, name, [['', 'any'], ...options], spelled(values[name]))
 }
 
+const mostNames = 200
+
+/** A filter of a list: a developer by name. */
+export async function developerFilter({ engine }: Visit, values: Parameters): Promise<Html> {
+  const developers = await engine.store.developers.list({ limit: mostNames, offset: 0 })
+  const names = developers.map(({ id, name, apiKey }) => [id, name ?? apiKey] as const)
+  return select('Developer', 'developer', names, values)
+}
+
 /** A filter of a list: any text. */
 export function field(label: string, name: string, values: Parameters, type = 'text'): Html {
   return html`<label>${label} <input type="${type}" name="${name}" value="${spelled(values[name])}" /></label>`

@@ -4,8 +4,8 @@ import { keptNames } from '../../engine/index.ts'
 import { adminHosts, hostQuery, type HostRow, mostPace, setHostPace } from '../admin/hosts.ts'
 import { keptSeconds, retentionOf } from '../admin/store.ts'
 import { html, type Html } from '../html.ts'
-import { choice, integer, text } from '../values.ts'
-import { action, page, type Visit } from './frame.ts'
+import { choice, filledText, integer } from '../values.ts'
+import { action, page, type Shown, type Visit } from './frame.ts'
 import { card, choose, field, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
 
 const hostsPath = '/console/hosts'
@@ -42,7 +42,7 @@ function paceWords(pace: number | null): Html {
 
 function paceForm(rows: readonly HostRow[], { form }: Visit): Html {
   const names = rows.map(({ host }) => host)
-  const fields = html`${choose('Host', 'host', names)}<label
+  const fields = html`${choose('Host', 'host', [['', 'choose a host'], ...names])}<label
       >Logins a minute <input type="number" name="pace" min="0" max="${mostPace}" value="10"
     /></label>
     <button name="what" value="slow">Slow down</button>
@@ -56,10 +56,25 @@ function paceForm(rows: readonly HostRow[], { form }: Visit): Html {
   )
 }
 
-const paceBody = z.object({ host: text, what: z.enum(['slow', 'stop', 'free']), pace: integer(0, mostPace).optional() })
+const paceBody = z.object({
+  host: filledText,
+  what: z.enum(['slow', 'stop', 'free', 'stop now']),
+  pace: integer(0, mostPace).optional(),
+})
 
-const paceAction = action(hostsPath, paceBody, async ({ values: { host, what, pace = 10 } }, { engine }) => {
-  const next = { free: null, stop: 0, slow: pace }[what]
+function stopQuestion(host: string, form: Visit['form']): Shown {
+  const content = card(
+    null,
+    html`<p>No account at ${host} logs in again until the host is freed. Logins that are open stay.</p>
+      ${form(hostsPath, html`<input type="hidden" name="host" value="${host}" /><button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`)}
+      <a class="button" href="${hostsPath}">Cancel</a>`,
+  )
+  return { title: 'Stop logins', content }
+}
+
+const paceAction = action(hostsPath, paceBody, async ({ values: { host, what, pace = 10 } }, { engine, form }) => {
+  if (what === 'stop') return stopQuestion(host, form)
+  const next = { free: null, 'stop now': 0, slow: pace }[what]
   await setHostPace(engine, host, next)
   const words = next === null ? 'as configured again' : next === 0 ? 'stopped' : `at most ${next} a minute`
   return { to: hostsPath, notice: `Logins at ${host}: ${words}.` }

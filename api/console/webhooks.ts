@@ -17,7 +17,18 @@ import {
 import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
 import { action, page } from './frame.ts'
-import { card, chartCard, developerLink, facts, field, idLink, lasted, link, moment, nextWords } from './parts.ts'
+import {
+  card,
+  chartCard,
+  developerFilter,
+  developerLink,
+  facts,
+  idLink,
+  lasted,
+  link,
+  moment,
+  nextWords,
+} from './parts.ts'
 import { ordinal, pager, pill, scrolling, searchedList, select, since, steps, table, until } from './parts.ts'
 
 const receivers = [
@@ -28,7 +39,7 @@ const receivers = [
 export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
   const { total, webhooks: rows } = await listWebhooks(visit.engine, values)
   const filters = html`${select('State', 'state', shownStates.webhook, values)}
-  ${select('Receiver', 'failing', receivers, values)} ${field('Developer id', 'developer', values)}`
+  ${select('Receiver', 'failing', receivers, values)} ${await developerFilter(visit, values)}`
   const list = webhookTable(rows)
   return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total }, visit)
 })
