@@ -9,7 +9,7 @@ suite('lists that were answered before', () => {
   let box: TestMailbox
   let reads = 0
   before(async () => {
-    rig = await startLiteRig()
+    rig = await startLiteRig({ env: { MAILROOM_REQUEST_TIMEOUT: '6s' } })
     box = await rig.mailbox('kept')
     await box.deliver({ subject: 'first' })
     const { messages } = rig.engine.store
