@@ -24,6 +24,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
     const ready = action === 'pause' ? 'paused' : 'watching'
     await until(ready, () => engine.accounts.view(id)?.tags.includes(ready))
   }
+  await drive('POST', '/admin/accounts/{id}/link', account)
   await drive('POST', '/admin/accounts/{id}/read-anew', { ...account, body: { folder: 'INBOX' } })
   await drive('GET', '/admin/webhooks', { query: { failing: 0, limit: 5 } })
   const [known] = engine.webhooks.all().filter(({ active }) => active)
@@ -40,7 +41,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('GET', '/admin/developers', { query: { limit: 5 } })
   await drive('GET', '/admin/developers/{id}', { path: { id: known.developerId }, query: { limit: 5 } })
   const made = await drive('POST', '/admin/developers', { body: { name: 'Another' } })
-  for (const action of ['rotate', 'revoke', 'restore'])
+  for (const action of ['rotate', 'end-overlap', 'revoke', 'restore'])
     await drive('POST', `/admin/developers/{id}/${action}`, { path: { id: String(made['id']) } })
   await drive('GET', '/admin/retention')
   await drive('GET', '/admin/audit')
