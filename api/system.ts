@@ -74,12 +74,24 @@ const rootRoute = defineRoute('GET /', {
     return Promise.resolve(
       call.asksForJson()
         ? { name: serviceName, version: serviceVersion, ...links }
-        : new StreamAnswer(renderRoot(links), smallPageHeaders),
+        : new StreamAnswer(
+            renderRoot({ ...links, console: hasConsole(call) ? at('/console') : null }),
+            smallPageHeaders,
+          ),
     )
   },
 })
 
-function renderRoot({ docs, openapi, health: alive }: Readonly<Record<'docs' | 'openapi' | 'health', string>>): string {
+/** On this listener. */
+function hasConsole({ engine: { operators, config } }: Call): boolean {
+  return operators.consoleOn && config.MAILROOM_ADMIN_PORT === null
+}
+
+interface Links extends Readonly<Record<'docs' | 'openapi' | 'health', string>> {
+  readonly console: string | null
+}
+
+function renderRoot({ docs, openapi, health: alive, console: operators }: Links): string {
   const link = (url: string, name: string, words: string) =>
     html`<li>
       <a href="${url}">${name} <span>${words}</span></a>
@@ -90,6 +102,7 @@ function renderRoot({ docs, openapi, health: alive }: Readonly<Record<'docs' | '
       <p>REST access to IMAP mailboxes, with signed webhooks.<br />Version ${serviceVersion}</p>
       <ul>
         ${link(docs, 'API reference', '/docs')} ${link(openapi, 'OpenAPI document', '/openapi.json')}
+        ${operators !== null && link(operators, 'Console for operators', '/console')}
         ${link(alive, 'Health', '/healthz')}
       </ul>`,
   )

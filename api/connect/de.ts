@@ -59,6 +59,7 @@ export const de: Words = {
   doneTitle: 'Ihr Postfach ist verbunden',
   doneClose: 'Sie können diese Seite jetzt schließen.',
   doneText: (app) => `Sie können jetzt zu ${app} zurückkehren.`,
+  cancel: (app) => `Abbrechen, zurück zu ${app}`,
   back: (app) => `Zurück zu ${app}`,
 
   problem: 'Das hat nicht geklappt',

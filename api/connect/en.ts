@@ -57,6 +57,7 @@ export const en = {
   doneTitle: 'Your mailbox is connected',
   doneClose: 'You can close this page now.',
   doneText: (app: string) => `You can go back to ${app} now.`,
+  cancel: (app: string) => `Cancel, back to ${app}`,
   back: (app: string) => `Back to ${app}`,
 
   problem: 'That did not work',

@@ -103,7 +103,7 @@ function first(visit: Visit): StreamAnswer {
 
 function showAddress(visit: Visit, email: string, problem: Problem | null): StreamAnswer {
   const content = addressPage(visit, email, problem)
-  return visit.show({ title: visit.words.title, problem, content, status: problem === null ? 200 : 400 })
+  return visit.show({ title: visit.words.title, problem, content, status: problem === null ? 200 : 400, cancel: true })
 }
 
 async function takeAddress(visit: Visit): Promise<StreamAnswer> {
@@ -111,7 +111,9 @@ async function takeAddress(visit: Visit): Promise<StreamAnswer> {
   if (!isChangeable(visit)) return visit.go('login')
   const typed = values['email'] ?? ''
   const parsed = emailSchema.safeParse(typed)
-  if (!parsed.success) return showAddress(visit, typed, { field: 'email', words: words.emailMissing })
+  // 'anna@gmail' is an address by the letter, and of no provider.
+  if (!parsed.success || !/@[^@]*\.[^@.]{2,}$/.test(parsed.data))
+    return showAddress(visit, typed, { field: 'email', words: words.emailMissing })
   session.mailbox = await discovered(visit.engine, parsed.data, null)
   session.problem = null
   return visit.go('login')
@@ -156,7 +158,7 @@ async function showLogin(visit: Visit, mailbox: Mailbox, problem: Problem | null
   const { engine, record, words } = visit
   const signIn = await signInFor(engine, record, mailbox)
   const content = loginPage(visit, { mailbox, problem, signIn, changeable: isChangeable(visit) })
-  return visit.show({ title: words.loginTitle, problem, content, status })
+  return visit.show({ title: words.loginTitle, problem, content, status, cancel: true })
 }
 
 /** A form of the login page. */

@@ -159,9 +159,11 @@ function password(words: Words, problem: Problem | null): Html {
   return field({ name: 'password', label, type: 'password', autocomplete: 'current-password', more }, problem)
 }
 
-/** The server settings have nothing to do with it. */
+/** The server settings have nothing to do with it: discovery knows them. */
 const besides: ReadonlySet<Failure | Field> = new Set([
   'password',
+  'auth_rejected',
+  'token_rejected',
   'consent_lost',
   'consent_denied',
   'consent_partial',

@@ -165,6 +165,8 @@ interface Shown {
   readonly problem?: Problem | null
   readonly content: Html
   readonly status?: number
+  /** A link leads back to the application, with nothing done. */
+  readonly cancel?: true
   readonly refresh?: { readonly seconds: number; readonly to: string }
 }
 
@@ -268,7 +270,9 @@ async function answer(
     csrf: session.csrf,
     back,
     at,
-    show: ({ title, problem = null, content, status = 200, refresh }) => {
+    show: ({ title, problem = null, content: own, status = 200, refresh, cancel }) => {
+      const link = html`<p class="links"><a href="${back}">${words.cancel(app)}</a></p>`
+      const content = html`${own} ${cancel && back !== null && link}`
       const whole = `${problem === null ? '' : `${words.problem}: `}${title} · ${app}`
       const frame = { language, title: whole, content, app, here, ...(refresh ? { refresh } : {}) }
       return new StreamAnswer(look.page(frame), { ...look.headers, ...cookie }, status)

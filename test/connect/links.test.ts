@@ -34,4 +34,20 @@ suite('links of the connect wizard', () => {
     assert.match(shown.text, /una@<wbr \/>mail\.example/)
     assert.doesNotMatch(shown.text, /due@/)
   })
+
+  test('an address without a whole domain is caught; each page leads back to the application', async () => {
+    const of = await desk.token()
+    const visitor = await desk.enter(of)
+    const sent = await visitor.send(desk.at(of, 'address'), { email: 'anna@gmail' })
+    assert.equal(sent.status, 400)
+    assert.match(sent.text, /Please enter an email address/)
+    await visitor.send(desk.at(of, 'address'), { email: 'anna@mail.example' })
+    const login = await visitor.open(desk.at(of, 'login'))
+    for (const { text } of [sent, login])
+      assert.match(
+        text,
+        new RegExp(`href="https://app.example.com/done[^"]*service_token=${of}[^"]*">Cancel, back to app`),
+      )
+    assert.equal((await desk.view(of))['used'], 0)
+  })
 })

@@ -74,6 +74,7 @@ export function consoleSuite(name: string, accounts: number): void {
       ['developer', world.developer, 'Developer'],
       ['tokens', '/console/tokens', 'Tokens'],
       ['retention', '/console/retention', 'Retention'],
+      ['audit', '/console/audit', 'Audit'],
     ]
 
     for (const look of ['light', 'dark', 'phone'] as const) {
@@ -270,17 +271,20 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.getByRole('link', { name: 'Continue' }).click()
       const row = page.getByRole('row', { name: 'Grace' })
       await row.getByRole('link', { name: 'New secret' }).click()
-      await page.getByText('signed with the one of today are refused').waitFor()
+      await page.getByText('The one of today is accepted for 24 more hours').waitFor()
       assert.deepEqual(await barriers(page), [])
       assert.equal(await status(secret), 200)
       await page.getByRole('button', { name: 'Make a new secret' }).click()
       const [, next = ''] = await secrets(page)
       await page.reload()
       await page.getByText('is shown once').waitFor()
-      assert.deepEqual([await status(secret), await status(next)], [401, 200])
+      assert.deepEqual([await status(secret), await status(next)], [200, 200])
       await page.goto('/console/developers')
-      await row.getByRole('link', { name: 'Revoke' }).click()
-      await page.getByRole('button', { name: 'Revoke' }).click()
+      await row.getByRole('button', { name: 'Revoke the old secret' }).click()
+      await page.getByText('The old secret is refused').waitFor()
+      assert.deepEqual([await status(secret), await status(next)], [401, 200])
+      await row.getByRole('link', { name: 'Revoke', exact: true }).click()
+      await page.getByRole('button', { name: 'Revoke', exact: true }).click()
       await row.getByText('revoked').waitFor()
       assert.equal(await status(next), 401)
       await row.getByRole('button', { name: 'Restore' }).click()

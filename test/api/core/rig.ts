@@ -1,4 +1,5 @@
 /** The frame on a real server and a real store, with routes of the test's own. The engine behind it is not touched. */
+import { createOperators } from '../../../engine/operators.ts'
 import { once } from 'node:events'
 import { request, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -98,6 +99,7 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
     revocations: createRevocations(),
     budget: createBudget(config.MAILROOM_BUFFER_MAX),
     baseUrl,
+    operators: createOperators({ store, config }),
     ready: options.ready ?? (() => Promise.resolve(true)),
   }
   return new Proxy(known as Engine, {

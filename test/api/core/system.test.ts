@@ -80,7 +80,8 @@ suite('system routes', () => {
     for (const accept of [undefined, '*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'image/png']) {
       const { status, headers, text } = await open('/', accept === undefined ? {} : { accept })
       assert.deepEqual([status, headers['content-type'], headers['vary']], [200, 'text/html; charset=utf-8', 'Accept'])
-      for (const link of [view.docs, view.openapi, view.health]) assert.ok(text.includes(`href="${link}"`), link)
+      for (const link of [view.docs, view.openapi, view.health, `${rig.url}/console`])
+        assert.ok(text.includes(`href="${link}"`), link)
       assert.match(text, new RegExp(`<h1>Mailroom</h1>[^]*${manifest.version.replaceAll('.', '\\.')}`))
       const style = /<style>(.*?)<\/style>/s.exec(text)?.[1] ?? ''
       const hash = createHash('sha256').update(style).digest('base64')
