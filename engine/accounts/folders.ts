@@ -79,6 +79,13 @@ export function createFolderPoll(context: SyncContext) {
     list,
     poll,
     ask,
+    /** The server says so unasked. Answers whether the folder has to be caught up; null = it is not known. */
+    async hear(path: string, status: MailboxStatus): Promise<boolean | null> {
+      const folder = state.folderByPath(path)
+      if (folder === null) return null
+      // Without HIGHESTMODSEQ the counts do not show that flags changed.
+      return (await takeStatus(context, folder, status, state.ownCounts.mark())) || status.highestModseq === null
+    },
     /** All folders have been asked since then, in ms since 1970; Infinity where each poll asks all. */
     get askedAt(): number {
       if (session.capabilities.listStatus) return Number.POSITIVE_INFINITY
@@ -118,7 +125,7 @@ function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<s
 }
 
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean | 'missing'> {
-  const { session, deps, state } = context
+  const { session, state } = context
   const asked = state.ownCounts.mark()
   const status = await session.status(folder.path).catch((error: unknown) => {
     if (saysGone(error) && folder.cursor !== null) state.absent.say(folder.path)
@@ -127,7 +134,17 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
     throw error
   })
   if (status === 'missing') return status
-  if (status === 'refused') return false
+  return status !== 'refused' && takeStatus(context, folder, status, asked)
+}
+
+/** Keeps the counts. Answers whether the folder has to be caught up. */
+async function takeStatus(
+  context: SyncContext,
+  folder: FolderRecord,
+  status: MailboxStatus,
+  asked: number,
+): Promise<boolean> {
+  const { deps, state } = context
   const { messages, unseen } = status
   const moved = isMoved(context, folder, folder, status)
   if (messages !== null && unseen !== null) {
@@ -227,6 +244,13 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
     const isSilent = path !== 'INBOX' && cursor !== null && !hasModseqs(session, cursor)
     return isSilent && !isLeftAlone(folder, deps.now()) ? [path] : []
   })
+}
+
+/** Messages have come or gone there, as the server counted them last. */
+export function isKnownAhead(state: AccountState, path: string): boolean {
+  const folder = state.folderByPath(path)
+  const status = state.serverCounts.get(folder?.id ?? '')
+  return folder?.cursor != null && status !== undefined && isAhead(status, folder.cursor)
 }
 
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {

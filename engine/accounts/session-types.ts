@@ -140,7 +140,7 @@ export interface FlagChange {
   readonly remove: readonly string[]
 }
 
-/** What a watching session hears of its selected mailbox. */
+/** What a watching session hears of its selected mailbox, and by NOTIFY of others. */
 export type SessionEvent =
   | { readonly type: 'exists'; readonly count: number }
   | { readonly type: 'expunge'; readonly uid: number | null }
@@ -150,6 +150,11 @@ export type SessionEvent =
       readonly flags: readonly string[]
       readonly modseq: string | null
     }
+  | { readonly type: 'status'; readonly path: string; readonly status: MailboxStatus }
+  /** Folders have come or gone, or have other names. */
+  | { readonly type: 'folders' }
+  /** NOTIFY tells nothing any more. */
+  | { readonly type: 'unheard' }
   | { readonly type: 'closed'; readonly error: AppError | null }
 
 export interface SessionOptions {

@@ -43,8 +43,8 @@ export async function catchUp(context: SyncContext, path: string): Promise<void>
   const opened = { ...context, folderId: folder.id }
   if (!isEmptyAsKnown(selected, folder)) await readNew(opened)
   await syncFlags(opened, selected, before)
-  // What has left it may have been moved to a folder that is asked seldom.
-  if ((await compareIfDue(opened, selected)) > 0 && !context.session.capabilities.listStatus) state.askLook()
+  // What has left it may have been moved to a folder that is asked seldom, or that NOTIFY told of before.
+  if ((await compareIfDue(opened, selected)) > 0) state.askLook()
 }
 
 /** A folder that held nothing, and into which nothing has come since: there is no message to fetch. */

@@ -13,6 +13,7 @@ import { createFetcher } from './fetch.ts'
 import { createIdler, createLine, type Life, type Unparsed } from './line.ts'
 import { createMailboxes, createNames } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
+import { subscribe } from './notify.ts'
 import { statusText, type StatusText } from './responses.ts'
 import { createSearcher } from './uids.ts'
 import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
@@ -116,6 +117,8 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
       return closed.aborted
     },
     listen: facts.listen,
+    /** Answers whether the server tells of all folders from now on. */
+    notify: (): Promise<boolean> => subscribe(wire, parts),
     noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
     /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
     close: (): Promise<void> =>

@@ -7,7 +7,7 @@ import { AppError, isAppError } from '../../errors.ts'
 import { own } from '../../own.ts'
 import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
-import { atom, uidSet, type Argument, type Untagged, specialUse as guess } from './below.ts'
+import { atom, uidSet, type Argument, type ImapResponse, type Untagged, specialUse as guess } from './below.ts'
 import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
 import {
   readFetch,
@@ -50,6 +50,16 @@ function readStatus(token: Token | undefined): MailboxStatus {
     uidValidity: decimal(found.get('UIDVALIDITY')),
     highestModseq: decimal(found.get('HIGHESTMODSEQ')),
   }
+}
+
+/** STATUS as it came, with the name of its folder; null = without one that we take. */
+export function reportedStatus(
+  names: Names,
+  { attributes = [] }: ImapResponse,
+): { readonly path: string; readonly status: MailboxStatus } | null {
+  const wire = text(attributes[0])
+  if (wire === null || wire.length > longestName) return null
+  return { path: names.fromWire(wire), status: readStatus(attributes[1]) }
 }
 
 /** Sends with the items of extensions; when that is BAD, once more without, and never again with. */
@@ -111,9 +121,12 @@ async function readList(
     const reported = texts(attributes[0], longestAttribute).slice(0, mostAttributes)
     found.set(path, { path, attributes: reported, delimiter: delimiterOf(attributes[1]) })
   }
-  const onStatus: Untagged = ({ attributes = [] }) => {
-    const wire = text(attributes[0])
-    if (wire !== null && wire.length <= longestName) statuses.set(names.fromWire(wire), readStatus(attributes[1]))
+  const onStatus: Untagged = (response) => {
+    const reported = reportedStatus(names, response)
+    if (reported === null) return
+    if (facts.hearsAll && (options.length === 0 || statuses.has(reported.path)))
+      facts.emit({ type: 'status', ...reported })
+    statuses.set(reported.path, reported.status)
   }
   const returned = options.length === 0 ? [] : [atom('RETURN'), options]
   const args: Argument[] = [{ type: 'STRING', value: '' }, { type: 'STRING', value: pattern }, ...returned]
@@ -170,7 +183,11 @@ export async function askStatus(send: Send, { names, facts }: Parts, path: strin
   const reported: MailboxStatus[] = []
   const ask = (modseq: boolean): Promise<Reply> =>
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
-      STATUS: ({ attributes = [] }) => void reported.push(readStatus(attributes[1])),
+      STATUS(response) {
+        const other = facts.hearsAll ? reportedStatus(names, response) : null
+        if (other !== null && other.path !== path) facts.emit({ type: 'status', ...other })
+        else reported.push(readStatus(response.attributes?.[1]))
+      },
     })
   await (facts.offers('CONDSTORE') ? withFallback(facts, 'modseq', ask) : ask(false))
   return reported.at(-1) ?? unknownStatus

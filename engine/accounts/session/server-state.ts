@@ -32,6 +32,8 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     refuse: (kind: Optional): void => void refused.add(kind),
     /** 'UID MOVE Archive': the server told where the last message lies. Where it does not tell it, none was moved. */
     toldPlaces: new Set<string>(),
+    /** By NOTIFY: STATUS of any folder may come unasked. */
+    hearsAll: false,
     get selected(): SelectedMailbox | null {
       return selected
     },

@@ -29,6 +29,29 @@ async function onDovecot(t: TestContext, settings: Readonly<Record<string, strin
 }
 
 suite('on Dovecot', needs('dovecot'), () => {
+  test('NOTIFY: mail and flags of another folder, and a new folder, are heard without a poll', async (t) => {
+    const { running, client } = await onDovecot(t, { MAILROOM_FOLDER_POLL: '1h', MAILROOM_INBOX_POLL: '1h' })
+    const tells = async (line: string, work: Promise<unknown>): Promise<number> => {
+      await work
+      const from = performance.now()
+      await until(line, async () => (await running.story()).includes(line), { everyMs: 5 })
+      return performance.now() - from
+    }
+    // Opens the command connection.
+    await tells('received w1 Archive', client.append('Archive', [letter('w1')]))
+    const times: number[] = []
+    for (const subject of ['w2', 'w3', 'w4', 'w5', 'w6'])
+      times.push(await tells(`received ${subject} Archive`, client.append('Archive', [letter(subject)])))
+    // Dovecot gathers changes for half a second.
+    const [, , median = 0] = times.sort((one, other) => one - other)
+    assert(median < 600, `heard after ${times.map(Math.round).join(', ')} ms`)
+    await client.command('SELECT Archive')
+    await tells('flags_changed w1 Archive', client.command('UID STORE 1 +FLAGS (\\Flagged)'))
+    await client.command('CREATE Neu')
+    await tells('received w7 Neu', client.append('Neu', [letter('w7')]))
+    await tells('received w8 INBOX', client.append('INBOX', [letter('w8')]))
+  })
+
   test('a day: arrivals, flags, a move, a deletion, a rename, a new folder', async (t) => {
     const { running, client } = await onDovecot(t)
     await client.append('INBOX', [letter('n1'), letter('n2')])

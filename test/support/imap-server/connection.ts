@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { TLSSocket, type SecureContext } from 'node:tls'
 import type { HookAnswer, HookCall, Hooks } from './hooks.ts'
 import type { Folder, Message, User } from './mailbox.ts'
-import { flagList } from './fetch.ts'
+import { flagList, statusLine } from './fetch.ts'
 import { SyntaxProblem, createLineReader, parseCommand, type ClientCommand, type Piece } from './tokens.ts'
 
 export interface ServerState {
@@ -41,6 +41,8 @@ export interface Connection {
   /** These flags the client has just been told. */
   told(messages: Iterable<Message>): void
   setIdling(on: boolean): void
+  /** From now on STATUS tells of the user's other folders, those that are there. */
+  notify(): void
   startTls(): Promise<void>
   close(): void
 }
@@ -124,6 +126,17 @@ export function serveConnection(
     })
   }
 
+  const unreported = new Set<Folder>()
+
+  /** By NOTIFY: of folders that are not open. */
+  async function report(): Promise<void> {
+    for (const folder of [...unreported]) {
+      unreported.delete(folder)
+      const items = ['MESSAGES', 'UIDNEXT', 'UIDVALIDITY', 'UNSEEN', 'HIGHESTMODSEQ']
+      if (folder !== connection.folder) await connection.send(statusLine(folder, items, connection.capabilities()))
+    }
+  }
+
   function onChange(): void {
     if (idling && server.hooks.silentIdle === undefined) void connection.sync(true)
   }
@@ -185,7 +198,18 @@ export function serveConnection(
       if (folder !== connection.folder || server.hooks.silentIdle !== undefined) return folder
       return { ...folder, messages: connection.view, uidNext: seenUidNext, highestModseq: seenModseq }
     },
+    notify() {
+      for (const folder of connection.user?.folders.values() ?? []) {
+        const onOther = (): void => {
+          if (closed) return void folder.watchers.delete(onOther)
+          unreported.add(folder)
+          if (idling && server.hooks.silentIdle === undefined) void report()
+        }
+        folder.watchers.add(onOther)
+      }
+    },
     async sync(expunges) {
+      await report()
       const { folder } = connection
       if (!folder || folder.version === seenVersion) return
       const responses: string[] = []

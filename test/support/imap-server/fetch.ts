@@ -1,4 +1,5 @@
 /** Answers FETCH: which items are asked, and what each is worth for one message. */
+import { encode } from 'iconv-lite'
 import { bodyStructure, envelope, sectionOf } from './mime.ts'
 import type { Hooks } from './hooks.ts'
 import { mimeOf, type Folder, type Message } from './mailbox.ts'
@@ -154,8 +155,18 @@ export function fetchResponse(
   return Buffer.concat(pieces)
 }
 
+/** Modified UTF-7, as names travel. */
+export function wireName(name: string): string {
+  return /^[\x20-\x25\x27-\x7e]*$/.test(name) ? name : encode(name, 'utf-7-imap').toString('latin1')
+}
+
+/** A STATUS response with these items. */
+export function statusLine(folder: Folder, names: readonly string[], capabilities: ReadonlySet<string>): string {
+  return `* STATUS ${quote(wireName(folder.name))} ${statusText(folder, names, capabilities)}`
+}
+
 /** STATUS items of a folder; an unknown one makes the command BAD. */
-export function statusText(folder: Folder, names: readonly string[], capabilities: ReadonlySet<string>): string {
+function statusText(folder: Folder, names: readonly string[], capabilities: ReadonlySet<string>): string {
   const shown = names.map((name) => {
     switch (name.toUpperCase()) {
       case 'MESSAGES':

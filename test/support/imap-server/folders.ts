@@ -1,14 +1,9 @@
 /** LIST, STATUS, SELECT and what else is done with folders. */
-import { decode, encode } from 'iconv-lite'
+import { decode } from 'iconv-lite'
 import type { Connection, Handler } from './connection.ts'
-import { flagList, statusText } from './fetch.ts'
+import { flagList, statusLine, wireName } from './fetch.ts'
 import { changed, createFolder, folderKey, type Folder, type User } from './mailbox.ts'
 import { itemsOf, quote, textOf, type Token } from './tokens.ts'
-
-/** Modified UTF-7, as names travel. */
-function wireName(name: string): string {
-  return /^[\x20-\x25\x27-\x7e]*$/.test(name) ? name : encode(name, 'utf-7-imap').toString('latin1')
-}
 
 function nameFromWire(text: string): string {
   return text.includes('&') ? decode(Buffer.from(text, 'latin1'), 'utf-7-imap') : text
@@ -61,8 +56,7 @@ async function list(connection: Connection, word: string, args: readonly Token[]
     const attributes = attributesOf(folder, user, server.delimiter)
     await connection.send(`* ${word} ${attributes} "${server.delimiter}" ${quote(wireName(folder.name))}`)
     if (status.length > 0 && selectable(folder)) {
-      const text = statusText(connection.shown(folder), status, connection.capabilities())
-      await connection.send(`* STATUS ${quote(wireName(folder.name))} ${text}`)
+      await connection.send(statusLine(connection.shown(folder), status, connection.capabilities()))
     }
   }
   return 'OK done'
@@ -137,9 +131,16 @@ export const folderHandlers: readonly (readonly [string, Handler])[] = [
       if (!folder) return 'NO [NONEXISTENT] No such mailbox'
       if (!selectable(folder)) return 'NO Mailbox has no status'
       const items = itemsOf(command.args[1]).map(textOf)
-      const text = statusText(connection.shown(folder), items, connection.capabilities())
-      await connection.send(`* STATUS ${quote(wireName(folder.name))} ${text}`)
+      await connection.send(statusLine(connection.shown(folder), items, connection.capabilities()))
       return 'OK done'
+    },
+  ],
+  [
+    'NOTIFY',
+    (connection) => {
+      if (!connection.capabilities().has('NOTIFY')) return Promise.resolve('BAD Unknown command')
+      connection.notify()
+      return Promise.resolve('OK done')
     },
   ],
   ['CREATE', (connection, command) => Promise.resolve(create(connection, command.args[0]))],

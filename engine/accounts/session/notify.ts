@@ -1,0 +1,28 @@
+/**
+ * NOTIFY (RFC 5465), which imapflow does not know: the session hears of all folders, while it is in IDLE too. Of the
+ * open one it hears as ever; of others by STATUS; and by LIST that folders come, go, or change their names.
+ */
+import { atom, type Argument, type Wire } from './below.ts'
+import { orNull, type Parts } from './line.ts'
+import { reportedStatus } from './mailboxes.ts'
+
+const events = ['MessageNew', 'MessageExpunge', 'FlagChange'].map(atom)
+/** `delayed`: an EXPUNGE comes when no command is under way that names messages. */
+const wanted: readonly Argument[] = [
+  [atom('SELECTED-DELAYED'), events],
+  [atom('PERSONAL'), [...events, atom('MailboxName')]],
+]
+
+/** Answers whether the server tells from now on. Event `unheard`: it does not any more. */
+export async function subscribe(wire: Wire, { line, facts, names }: Parts): Promise<boolean> {
+  if (!facts.offers('NOTIFY')) return false
+  if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return false
+  facts.hearsAll = true
+  wire.untaggedHandlers['STATUS'] = (response) => {
+    const reported = reportedStatus(names, response)
+    if (reported !== null) facts.emit({ type: 'status', ...reported })
+  }
+  wire.untaggedHandlers['LIST'] = () => facts.emit({ type: 'folders' })
+  wire.sectionHandlers['NOTIFICATIONOVERFLOW'] = () => facts.emit({ type: 'unheard' })
+  return true
+}

@@ -1,0 +1,85 @@
+/** NOTIFY (RFC 5465): one session hears of all folders; a host that does not tell the truth is polled. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
+import { until } from '../../support/until.ts'
+import { letter } from './stage.ts'
+import { watchingAccounts, type Running } from './running.ts'
+
+const capabilities = [...fullCapabilities, 'NOTIFY']
+
+/** A check comes every two seconds, and nothing is polled in between. */
+const pace = { MAILROOM_FOLDER_POLL: '100ms', MAILROOM_FOLDER_LIST: '1h' }
+const noPolls = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_LIST: '1h' }
+
+const open = (t: TestContext, settings: Readonly<Record<string, string>>, hooks: Hooks = {}): Promise<Running> =>
+  watchingAccounts(t, { capabilities, settings, hooks })
+
+const lists = ({ server }: Running): number => server.log.filter(({ line }) => /^C: \S+ LIST/.test(line)).length
+
+const isIdling = ({ server }: Running): boolean => server.connections.some(({ idling }) => idling)
+
+const overflow = ['* OK [NOTIFICATIONOVERFLOW] too much']
+const isStatus = (response: Buffer): boolean => /^\* STATUS/.test(response.toString())
+
+async function heard(running: Running, subject: string, folder = 'Archive'): Promise<void> {
+  running.server.append('ann', folder, letter(subject))
+  await until(subject, async () => (await running.subjects(folder)).includes(subject))
+}
+
+suite('NOTIFY', { concurrency: true }, () => {
+  test('mail, flags and removals of other folders are heard without a poll, while IDLE goes on', async (t) => {
+    const running = await open(t, noPolls)
+    await until('IDLE', () => isIdling(running))
+    const before = lists(running)
+    const idles = (): number => running.server.log.filter(({ line }) => /^C: \S+ IDLE/.test(line)).length
+    const idle = idles()
+    await heard(running, 'one')
+    await heard(running, 'two', 'Sent')
+    running.server.setFlags('ann', 'Archive', 1, ['\\Flagged'])
+    await until('flags', async () => (await running.story()).includes('flags_changed one Archive'))
+    assert.equal(lists(running), before)
+    assert.equal(idles(), idle)
+    await heard(running, 'three', 'INBOX')
+    running.server.expunge('ann', 'Archive', 1)
+    await until('gone', async () => (await running.story()).includes('deleted one Archive'), { withinMs: 20_000 })
+  })
+
+  test('a folder that it names for the first time is looked for', async (t) => {
+    const running = await open(t, noPolls)
+    await until('IDLE', () => isIdling(running))
+    running.server.createFolder('ann', 'Neu')
+    running.server.append('ann', 'Neu', letter('new'))
+    running.server.say('* LIST () "/" Neu', 'ann')
+    await until('read', async () => (await running.subjects('Neu')).includes('new'), { withinMs: 15_000 })
+  })
+
+  for (const [name, hooks] of [
+    [
+      'refused',
+      { command: ({ name }) => (name === 'NOTIFY' ? { tagged: 'NO [BADEVENT (FlagChange)] no' } : undefined) },
+    ],
+    ['overflown', { command: ({ name }) => (name === 'IDLE' ? { lines: overflow, proceed: true } : undefined) }],
+    ['a lie', { send: (response, call) => (isStatus(response) && call?.name === 'IDLE' ? null : response) }],
+  ] as const satisfies readonly (readonly [string, Hooks])[]) {
+    test(`${name}: the folders are polled`, async (t) => {
+      const running = await open(t, pace, hooks)
+      await until('IDLE', () => isIdling(running))
+      for (const subject of ['one', 'two', 'three']) await heard(running, subject)
+      const from = lists(running)
+      await until('polls', () => lists(running) >= from + 3, { withinMs: 4000 })
+    })
+  }
+
+  test('one that tells the truth is checked, and not polled', async (t) => {
+    const running = await open(t, pace)
+    await until('IDLE', () => isIdling(running))
+    const from = lists(running)
+    for (let n = 1; n <= 20; n += 1) {
+      await heard(running, `n${n}`)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+    const polls = lists(running) - from
+    assert(polls >= 1 && polls <= 4, `${polls} polls`)
+  })
+})
