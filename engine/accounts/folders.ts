@@ -246,13 +246,6 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   })
 }
 
-/** Messages have come or gone there, as the server counted them last. */
-export function isKnownAhead(state: AccountState, path: string): boolean {
-  const folder = state.folderByPath(path)
-  const status = state.serverCounts.get(folder?.id ?? '')
-  return folder?.cursor != null && status !== undefined && isAhead(status, folder.cursor)
-}
-
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {
   return (
     (status.uidValidity !== null && status.uidValidity !== cursor.uidValidity) ||

@@ -3,10 +3,6 @@
 export interface KnownHost {
   /** It has pushed to IDLE. */
   pushes: boolean
-  /** Its NOTIFY tells of all that happens. */
-  tells: boolean
-  /** How often in a row a check found what it had not told. */
-  lies: number
 }
 
 export type Hosts = ReturnType<typeof createHosts>
@@ -19,7 +15,7 @@ export function createHosts() {
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
-      const host = hosts.get(key) ?? { pushes: false, tells: true, lies: 0 }
+      const host = hosts.get(key) ?? { pushes: false }
       hosts.set(key, host)
       const [oldest = key] = hosts.keys()
       if (hosts.size > most) hosts.delete(oldest)

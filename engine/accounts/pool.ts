@@ -17,7 +17,7 @@ import { createCommandLogins } from './live.ts'
 import { createNames } from './session/mailboxes.ts'
 import type { SyncDeps } from './state.ts'
 import type { ActorStep } from './types.ts'
-import { checkFactor } from './watch.ts'
+import { quietFactor } from './watch.ts'
 
 export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>
 
@@ -138,7 +138,7 @@ function settingsOf(config: Config): AccountSettings {
     connectDeadlineMs:
       config.MAILROOM_OAUTH_TIMEOUT + config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT + 5000,
     syncDeadlineMs: patienceMs,
-    watchDeadlineMs: checkFactor * config.MAILROOM_FOLDER_POLL + patienceMs,
+    watchDeadlineMs: quietFactor * config.MAILROOM_FOLDER_POLL + patienceMs,
     reportDeadlineMs: config.MAILROOM_STORE_TIMEOUT + 5000,
     reportRetryMs: 1000,
   }

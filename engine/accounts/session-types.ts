@@ -153,8 +153,6 @@ export type SessionEvent =
   | { readonly type: 'status'; readonly path: string; readonly status: MailboxStatus }
   /** Folders have come or gone, or have other names. */
   | { readonly type: 'folders' }
-  /** NOTIFY tells nothing any more. */
-  | { readonly type: 'unheard' }
   | { readonly type: 'closed'; readonly error: AppError | null }
 
 export interface SessionOptions {

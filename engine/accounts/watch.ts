@@ -7,16 +7,16 @@
  * INBOX is asked every MAILROOM_INBOX_POLL, and so it is in an account of which a poll found what was not pushed, until
  * it is pushed to.
  *
- * Where NOTIFY is offered the server tells of the other folders, and a poll only checks now and then that it does. Else
- * they are polled MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance
- * after each poll without.
+ * Where NOTIFY is offered the server tells of the other folders. Whether it does or not, they are polled
+ * MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance after each poll
+ * without: what was not told is found then.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
  * setting.
  */
 import { toAppError } from '../errors.ts'
-import { createFolderPoll, isKnownAhead } from './folders.ts'
+import { createFolderPoll } from './folders.ts'
 import { reportGone } from './gone.ts'
 import type { Hosts } from './hosts.ts'
 import type { SessionEvent } from './session-types.ts'
@@ -26,13 +26,8 @@ import type { SyncContext } from './write.ts'
 /** What is reported this soon after IDLE begins, or this late, may be so because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
-/** Polls of a quiet account are at most this many times as far apart: 10 min; where NOTIFY stands, 15 min. */
-const quietFactor = 13
-export const checkFactor = 20
-/** What a poll finds is told by NOTIFY within this time. */
-const tellMs = 2000
-/** Checks in a row that find what NOTIFY has not told, until the host is polled. */
-const mostLies = 2
+/** Polls of a quiet account are at most this many times as far apart: 10 min. */
+export const quietFactor = 13
 /**
  * Servers gather changes before they report them to IDLE (Dovecot: half a second from the first). What came during our
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
@@ -83,7 +78,7 @@ export async function watchInbox(
   })
   signal.addEventListener('abort', stop)
   try {
-    watch.isTold = watch.host.tells && (await context.session.notify())
+    await context.session.notify()
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (watch.news || watch.flags) await readPushed(watch)
@@ -108,10 +103,6 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     host: options.hosts.of(context.state.account.server),
     /** A poll found INBOX moved, and nothing had been pushed. */
     missed: false,
-    /** NOTIFY stands: the server tells of all folders. */
-    isTold: false,
-    /** Folders that it told of since the last poll. */
-    told: new Set<string>(),
     stay: null as Stay | null,
     /** The server has reported something since the last poll, not to it. */
     reported: false,
@@ -143,7 +134,7 @@ function judge(watch: Watch): void {
 
 /** Mail, or an API call: the next poll may be due sooner. */
 function stir(watch: Watch, wake: () => void): void {
-  if (watch.isTold || watch.stirredAt < Number.POSITIVE_INFINITY) return
+  if (watch.stirredAt < Number.POSITIVE_INFINITY) return
   watch.stirredAt = watch.context.deps.now()
   if (watch.stay === null || nextPollAt(watch) < watch.stay.until) wake()
 }
@@ -152,19 +143,16 @@ function note(watch: Watch, event: SessionEvent): void {
   if (event.type === 'closed') watch.closed = toAppError(event.error ?? new Error('connection closed'))
   else if (event.type === 'flags') watch.flags = true
   else if (event.type === 'folders') watch.looks.want(lookForMovedMs)
-  else if (event.type === 'unheard') {
-    watch.isTold = false
-    watch.pollMs = watch.context.deps.config.MAILROOM_FOLDER_POLL
-  } else watch.news = true
+  else watch.news = true
 }
 
 /** Another folder than INBOX: it is caught up over the command connection. */
 async function hear(watch: Watch, { path, status }: Told, wake: () => void): Promise<void> {
-  const { context, folders, looks, told } = watch
-  told.add(path)
+  const { context, folders, looks } = watch
   try {
     const isMoved = await folders.hear(path, status)
     if (isMoved === true) context.state.moved.found([path])
+    context.state.stir()
     if (isMoved !== null) return
     looks.want(lookForMovedMs)
   } catch (error) {
@@ -213,36 +201,17 @@ async function poll(watch: Watch): Promise<void> {
   const begunAt = context.deps.now()
   watch.stirredAt = Number.POSITIVE_INFINITY
   const moved = await folders.poll(look)
-  const ahead = moved.filter((path) => path !== 'INBOX' && isKnownAhead(context.state, path))
   const found = moved.includes('INBOX') && (await findNews(context))
   context.state.moved.found(moved, Math.min(begunAt, folders.askedAt))
   const isHolding = await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
-  if (watch.isTold && watch.polledAt > 0 && ahead.length > 0) await check(watch, ahead)
-  watch.told.clear()
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  watch.isTold &&= watch.host.tells
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
-  const isQuiet = moved.length === 0 && look === null && stirredAt === Number.POSITIVE_INFINITY
-  if (watch.isTold && !isHolding) watch.pollMs = checkFactor * often
-  else watch.pollMs = isQuiet && !isHolding ? Math.min(2 * watch.pollMs, quietFactor * often) : often
+  const isQuiet = moved.length === 0 && look === null && !isHolding && stirredAt === Number.POSITIVE_INFINITY
+  watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
-}
-
-/** Whether NOTIFY tells of these. A host that does not is polled, all its accounts. */
-async function check(watch: Watch, ahead: readonly string[]): Promise<void> {
-  const { context, host, told } = watch
-  watch.leaveIdle = new AbortController()
-  const isTold = (): boolean => ahead.every((path) => told.has(path))
-  if (!isTold()) await context.session.idle(tellMs, watch.leaveIdle.signal)
-  if (isTold()) host.lies = 0
-  // Else INBOX has news, and there was less time.
-  else if (!watch.leaveIdle.signal.aborted) host.lies += 1
-  if (host.lies < mostLies) return
-  if (host.tells) context.deps.log.info({ host: context.state.account.server }, 'NOTIFY tells too little: polling')
-  host.tells = false
 }
 
 /** Whether messages have come or gone. Flags are no measure: some servers push those of others seldom or never. */

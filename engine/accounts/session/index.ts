@@ -117,8 +117,8 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
       return closed.aborted
     },
     listen: facts.listen,
-    /** Answers whether the server tells of all folders from now on. */
-    notify: (): Promise<boolean> => subscribe(wire, parts),
+    /** Where NOTIFY is offered, the server tells of all folders from now on. */
+    notify: (): Promise<void> => subscribe(wire, parts),
     noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
     /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
     close: (): Promise<void> =>

@@ -13,16 +13,14 @@ const wanted: readonly Argument[] = [
   [atom('PERSONAL'), [...events, atom('MailboxName')]],
 ]
 
-/** Answers whether the server tells from now on. Event `unheard`: it does not any more. */
-export async function subscribe(wire: Wire, { line, facts, names }: Parts): Promise<boolean> {
-  if (!facts.offers('NOTIFY')) return false
-  if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return false
+/** A server that has no NOTIFY, or refuses it, tells nothing of other folders. */
+export async function subscribe(wire: Wire, { line, facts, names }: Parts): Promise<void> {
+  if (!facts.offers('NOTIFY')) return
+  if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return
   facts.hearsAll = true
   wire.untaggedHandlers['STATUS'] = (response) => {
     const reported = reportedStatus(names, response)
     if (reported !== null) facts.emit({ type: 'status', ...reported })
   }
   wire.untaggedHandlers['LIST'] = () => facts.emit({ type: 'folders' })
-  wire.sectionHandlers['NOTIFICATIONOVERFLOW'] = () => facts.emit({ type: 'unheard' })
-  return true
 }

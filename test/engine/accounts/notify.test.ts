@@ -1,4 +1,4 @@
-/** NOTIFY (RFC 5465): one session hears of all folders; a host that does not tell the truth is polled. */
+/** NOTIFY (RFC 5465): one session hears of all folders; what it is not told is found by the polls. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
@@ -8,7 +8,6 @@ import { watchingAccounts, type Running } from './running.ts'
 
 const capabilities = [...fullCapabilities, 'NOTIFY']
 
-/** A check comes every two seconds, and nothing is polled in between. */
 const pace = { MAILROOM_FOLDER_POLL: '100ms', MAILROOM_FOLDER_LIST: '1h' }
 const noPolls = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_LIST: '1h' }
 
@@ -19,7 +18,6 @@ const lists = ({ server }: Running): number => server.log.filter(({ line }) => /
 
 const isIdling = ({ server }: Running): boolean => server.connections.some(({ idling }) => idling)
 
-const overflow = ['* OK [NOTIFICATIONOVERFLOW] too much']
 const isStatus = (response: Buffer): boolean => /^\* STATUS/.test(response.toString())
 
 async function heard(running: Running, subject: string, folder = 'Archive'): Promise<void> {
@@ -59,7 +57,6 @@ suite('NOTIFY', { concurrency: true }, () => {
       'refused',
       { command: ({ name }) => (name === 'NOTIFY' ? { tagged: 'NO [BADEVENT (FlagChange)] no' } : undefined) },
     ],
-    ['overflown', { command: ({ name }) => (name === 'IDLE' ? { lines: overflow, proceed: true } : undefined) }],
     ['a lie', { send: (response, call) => (isStatus(response) && call?.name === 'IDLE' ? null : response) }],
   ] as const satisfies readonly (readonly [string, Hooks])[]) {
     test(`${name}: the folders are polled`, async (t) => {
@@ -70,16 +67,4 @@ suite('NOTIFY', { concurrency: true }, () => {
       await until('polls', () => lists(running) >= from + 3, { withinMs: 4000 })
     })
   }
-
-  test('one that tells the truth is checked, and not polled', async (t) => {
-    const running = await open(t, pace)
-    await until('IDLE', () => isIdling(running))
-    const from = lists(running)
-    for (let n = 1; n <= 20; n += 1) {
-      await heard(running, `n${n}`)
-      await new Promise((resolve) => setTimeout(resolve, 200))
-    }
-    const polls = lists(running) - from
-    assert(polls >= 1 && polls <= 4, `${polls} polls`)
-  })
 })
