@@ -7,6 +7,8 @@ export interface KnownHost {
   tells: boolean
   /** How often in a row a check found what it had not told. */
   lies: number
+  /** Accounts that could not reach it when they tried last. */
+  readonly unreached: Set<string>
 }
 
 export type Hosts = ReturnType<typeof createHosts>
@@ -19,7 +21,7 @@ export function createHosts() {
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
-      const host = hosts.get(key) ?? { pushes: false, tells: true, lies: 0 }
+      const host = hosts.get(key) ?? { pushes: false, tells: true, lies: 0, unreached: new Set() }
       hosts.set(key, host)
       const [oldest = key] = hosts.keys()
       if (hosts.size > most) hosts.delete(oldest)
