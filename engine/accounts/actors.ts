@@ -205,6 +205,8 @@ export interface RuntimeDeps extends LoginDeps {
   /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
   readonly backfilling: FairQueue
   readonly hosts: Hosts
+  /** Accounts that wait after a failed attempt are to try now. */
+  readonly wake: (accountIds: readonly string[]) => void
 }
 
 export type Runtime = ReturnType<typeof createRuntime>
@@ -252,7 +254,15 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       if (account === null) throw new AppError('not_found', 'the account was removed')
       epoch = account.epoch
       const folders = await sync.store.folders.list(accountId)
-      const { session, tokenRenewAt } = await login(deps, account, options)
+      const { unreached } = deps.hosts.of(account.server)
+      const { session, tokenRenewAt } = await login(deps, account, options).catch((error: unknown) => {
+        if (isAppError(error, 'network')) unreached.add(accountId)
+        else unreached.delete(accountId)
+        throw error
+      })
+      // The host is back: it need not be found out by each.
+      deps.wake([...unreached])
+      unreached.clear()
       const state = createAccountState(sync, account, folders)
       const fresh = { session, state, link: commandLink(deps, account), tokenRenewAt }
       if (signal.aborted) await closeConnection(fresh)

@@ -3,6 +3,8 @@
 export interface KnownHost {
   /** It has pushed to IDLE. */
   pushes: boolean
+  /** Accounts that could not reach it when they tried last. */
+  readonly unreached: Set<string>
 }
 
 export type Hosts = ReturnType<typeof createHosts>
@@ -15,7 +17,7 @@ export function createHosts() {
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
-      const host = hosts.get(key) ?? { pushes: false }
+      const host = hosts.get(key) ?? { pushes: false, unreached: new Set() }
       hosts.set(key, host)
       const [oldest = key] = hosts.keys()
       if (hosts.size > most) hosts.delete(oldest)

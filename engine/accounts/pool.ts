@@ -23,7 +23,7 @@ export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountS
 
 export type Pool = ReturnType<typeof createPool>
 
-export type PoolDeps = Omit<RuntimeDeps, 'commandLogins' | 'onLine' | 'names'>
+export type PoolDeps = Omit<RuntimeDeps, 'commandLogins' | 'wake' | 'onLine' | 'names'>
 
 export type AccountNews = { readonly step: ActorStep } | { readonly line: string }
 
@@ -42,9 +42,14 @@ export function createPool(deps: PoolDeps) {
     const wire = createWireRing()
     const onLine = (line: string): void => void news.emit(id, { line: wire.add(line) })
     const commandLogins = createCommandLogins(registry, deps.sync, id)
-    const runtime = createRuntime({ ...deps, commandLogins, onLine, names: createNames() }, id)
+    const runtime = createRuntime({ ...deps, commandLogins, wake, onLine, names: createNames() }, id)
     kept.set(id, { runtime, wire })
     return runtime
+  }
+  const wake = (ids: readonly string[]): void => {
+    for (const id of ids)
+      if (registry.snapshot(id)?.hasTag('waiting') === true)
+        registry.send(id, { type: 'WAKE', now: now(), jitter: Math.random() })
   }
   const runtime = (id: string): Runtime | null => kept.get(id)?.runtime ?? null
   const report = createReports(deps.sync, (id) => runtime(id)?.epoch() ?? null)
