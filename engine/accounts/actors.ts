@@ -256,8 +256,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       const folders = await sync.store.folders.list(accountId)
       const { unreached } = deps.hosts.of(account.server)
       const { session, tokenRenewAt } = await login(deps, account, options).catch((error: unknown) => {
-        if (isAppError(error, 'network')) unreached.add(accountId)
-        else unreached.delete(accountId)
+        unreached[isAppError(error, 'network') ? 'add' : 'delete'](accountId)
         throw error
       })
       // The host is back: it need not be found out by each.
