@@ -52,14 +52,16 @@ function readStatus(token: Token | undefined): MailboxStatus {
   }
 }
 
-/** STATUS as it came, with the name of its folder; null = without one that we take. */
-export function reportedStatus(
-  names: Names,
-  { attributes = [] }: ImapResponse,
-): { readonly path: string; readonly status: MailboxStatus } | null {
+/**
+ * STATUS as it came, with the name of its folder; null = without one that we take. How a name is sent is learned from
+ * LIST alone: by NOTIFY Dovecot 2.3 tells names in raw UTF-8, which it does not take.
+ */
+export function reportedStatus({
+  attributes = [],
+}: ImapResponse): { readonly path: string; readonly status: MailboxStatus } | null {
   const wire = text(attributes[0])
   if (wire === null || wire.length > longestName) return null
-  return { path: names.fromWire(wire), status: readStatus(attributes[1]) }
+  return { path: shownName(wire), status: readStatus(attributes[1]) }
 }
 
 /** Sends with the items of extensions; when that is BAD, once more without, and never again with. */
@@ -122,7 +124,7 @@ async function readList(
     found.set(path, { path, attributes: reported, delimiter: delimiterOf(attributes[1]) })
   }
   const onStatus: Untagged = (response) => {
-    const reported = reportedStatus(names, response)
+    const reported = reportedStatus(response)
     if (reported === null) return
     if (facts.hearsAll && (options.length === 0 || statuses.has(reported.path)))
       facts.emit({ type: 'status', ...reported })
@@ -184,7 +186,7 @@ export async function askStatus(send: Send, { names, facts }: Parts, path: strin
   const ask = (modseq: boolean): Promise<Reply> =>
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
       STATUS(response) {
-        const other = facts.hearsAll ? reportedStatus(names, response) : null
+        const other = facts.hearsAll ? reportedStatus(response) : null
         if (other !== null && other.path !== path) facts.emit({ type: 'status', ...other })
         else reported.push(readStatus(response.attributes?.[1]))
       },
@@ -303,6 +305,13 @@ function encodeName(path: string): string {
 /** Every `&` begins `&-` or a run of at least one UTF-16 unit that ends with `-`. */
 const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
 
+function shownName(wire: string): string {
+  if (wire.toUpperCase() === 'INBOX') return 'INBOX'
+  const decoded = inflateName(wire)
+  const isValid = encodeName(decoded) === wire || (shiftedWell.test(wire) && !decoded.includes('\ufffd'))
+  return isValid ? decoded : wire
+}
+
 /** A server may list others each time. */
 const mostOdd = 10_000
 
@@ -315,14 +324,9 @@ export function createNames() {
   return {
     toWire: (path: string): string => odd.get(path) ?? encodeName(path),
     fromWire(wire: string): string {
-      if (wire.toUpperCase() === 'INBOX') return 'INBOX'
-      const decoded = inflateName(wire)
-      if (encodeName(decoded) === wire) {
-        odd.delete(decoded)
-        return decoded
-      }
-      const shown = shiftedWell.test(wire) && !decoded.includes('\ufffd') ? decoded : wire
+      const shown = shownName(wire)
       odd.delete(shown)
+      if (shown === 'INBOX' || encodeName(shown) === wire) return shown
       odd.set(shown, wire)
       const [oldest = shown] = odd.keys()
       if (odd.size > mostOdd) odd.delete(oldest)

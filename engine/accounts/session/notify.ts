@@ -14,12 +14,12 @@ const wanted: readonly Argument[] = [
 ]
 
 /** A server that has no NOTIFY, or refuses it, tells nothing of other folders. */
-export async function subscribe(wire: Wire, { line, facts, names }: Parts): Promise<void> {
+export async function subscribe(wire: Wire, { line, facts }: Parts): Promise<void> {
   if (!facts.offers('NOTIFY')) return
   if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return
   facts.hearsAll = true
   wire.untaggedHandlers['STATUS'] = (response) => {
-    const reported = reportedStatus(names, response)
+    const reported = reportedStatus(response)
     if (reported !== null) facts.emit({ type: 'status', ...reported })
   }
   wire.untaggedHandlers['LIST'] = () => facts.emit({ type: 'folders' })
