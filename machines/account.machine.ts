@@ -180,6 +180,7 @@ const waiting = accountChart.createStateConfig({
     backoff: {
       on: {
         WAKE: connectNow,
+        HOST_BACK: { target: '#account.running.life.connecting', actions: { type: 'resumed', params: moment } },
         CHECK_PASSED: { target: '#account.running.life.connecting', actions: proved },
         CHECK_FAILED: reported,
       },

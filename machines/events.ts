@@ -88,6 +88,8 @@ export type AccountEvent =
    * Forget the back-off and connect now. `reconnect`: credentials or settings changed, so give up an open session too.
    */
   | ({ readonly type: 'WAKE'; readonly reconnect?: boolean } & Moment)
+  /** Another account of the host has reached it again: try now, with what is known of earlier failures. */
+  | ({ readonly type: 'HOST_BACK' } & Moment)
   | { readonly type: 'STOP' }
   /** A login outside the chart (force_status_check on a second connection) went well, or failed. */
   | { readonly type: 'CHECK_PASSED'; readonly at: number }

@@ -16,7 +16,11 @@ const auditView = answer({
   target: [z.string(), '7c9e6679f81d4b1c8a2e3d4f', 'id or name of what it was done to'],
   target_name: [z.string().nullable(), address, 'address of the account'],
   details: [z.record(z.string(), z.string()), {}, 'parameters that are no secrets'],
-  outcome: [z.enum(['done', 'refused', 'failed']), 'done'],
+  outcome: [
+    z.enum(['done', 'refused', 'failed', 'unknown']),
+    'done',
+    'unknown: the caller went away before the answer',
+  ],
   status: [z.int(), 200, 'HTTP status of the answer'],
 })
 export type AuditRow = z.input<typeof auditView>
@@ -41,7 +45,7 @@ export async function auditTrail({ store }: Engine, query: z.output<typeof audit
       status,
     },
     target_name: emails.get(target) ?? null,
-    outcome: status < 400 ? 'done' : status < 500 ? 'refused' : 'failed',
+    outcome: status < 400 ? 'done' : status === 499 ? 'unknown' : status < 500 ? 'refused' : 'failed',
   }))
 }
 

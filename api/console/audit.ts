@@ -4,7 +4,7 @@ import { html, type Html } from '../html.ts'
 import { page } from './frame.ts'
 import { field, moment, searchedList, table } from './parts.ts'
 
-const outcomes = { done: '', refused: 'bad', failed: 'bad' } as const
+const outcomes = { done: '', refused: 'bad', failed: 'bad', unknown: 'bad' } as const
 
 export const audit = page('/console/audit', auditQuery, async ({ values }, visit) => {
   const rows = await auditTrail(visit.engine, values)

@@ -92,14 +92,14 @@ export async function listThreads(call: Call, id: string, wanted: z.output<typeo
   const { store } = call.engine
   const seen = new Set<string>()
   const isNew = (one: MessageRecord): boolean => !seen.has(one.threadId) && isIndexedWithin(one, wanted)
-  const known = new Map<string, Conversation>()
+  let known: ReadonlyMap<string, Conversation> = new Map()
   const found = await store.messages.picked(account.id, within(query, wanted), wanted, async (message, step) => {
     call.signal.throwIfAborted()
     if (!isNew(message)) return []
     if (!known.has(message.id)) {
       const threads = Map.groupBy(step.slice(step.indexOf(message)).filter(isNew), ({ threadId }) => threadId)
       const next = [...threads.values()].flatMap(([first]) => first ?? []).slice(0, wanted.offset + wanted.limit)
-      for (const [of, whole] of await conversationsOf(store, account.id, next)) known.set(of, whole)
+      known = await conversationsOf(store, account.id, next)
     }
     const whole = known.get(message.id)
     if (whole === undefined) return []

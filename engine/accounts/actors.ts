@@ -211,6 +211,21 @@ export interface RuntimeDeps extends LoginDeps {
 
 export type Runtime = ReturnType<typeof createRuntime>
 
+/** Logs in. An account that reaches its host again after a network failure wakes those that could not. */
+async function reach(deps: RuntimeDeps, account: AccountRecord, options: Parameters<typeof login>[2]) {
+  const { unreached } = deps.hosts.of(account.server)
+  const opened = await login(deps, account, options).catch((error: unknown) => {
+    unreached[isAppError(error, 'network') ? 'add' : 'delete'](account.id)
+    throw error
+  })
+  unreached.delete(account.id)
+  if (account.resume.lastError?.class === 'network') {
+    deps.wake([...unreached])
+    unreached.clear()
+  }
+  return opened
+}
+
 export function createRuntime(deps: RuntimeDeps, accountId: string) {
   const { sync } = deps
   let open: Connection | null = null
@@ -254,14 +269,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       if (account === null) throw new AppError('not_found', 'the account was removed')
       epoch = account.epoch
       const folders = await sync.store.folders.list(accountId)
-      const { unreached } = deps.hosts.of(account.server)
-      const { session, tokenRenewAt } = await login(deps, account, options).catch((error: unknown) => {
-        unreached[isAppError(error, 'network') ? 'add' : 'delete'](accountId)
-        throw error
-      })
-      // The host is back: it need not be found out by each.
-      deps.wake([...unreached])
-      unreached.clear()
+      const { session, tokenRenewAt } = await reach(deps, account, options)
       const state = createAccountState(sync, account, folders)
       const fresh = { session, state, link: commandLink(deps, account), tokenRenewAt }
       if (signal.aborted) await closeConnection(fresh)

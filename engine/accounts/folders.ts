@@ -79,10 +79,10 @@ export function createFolderPoll(context: SyncContext) {
     list,
     poll,
     ask,
-    /** The server says so unasked. Answers whether the folder has to be caught up; null = it is not known. */
-    async hear(path: string, status: MailboxStatus): Promise<boolean | null> {
+    /** The server says so unasked. Answers whether the folder has to be caught up. */
+    async hear(path: string, status: MailboxStatus): Promise<boolean> {
       const folder = state.folderByPath(path)
-      if (folder === null) return null
+      if (folder === null) return false
       // Without HIGHESTMODSEQ the counts do not show that flags changed.
       return (await takeStatus(context, folder, status, state.ownCounts.mark())) || status.highestModseq === null
     },

@@ -47,9 +47,7 @@ export function createPool(deps: PoolDeps) {
     return runtime
   }
   const wake = (ids: readonly string[]): void => {
-    for (const id of ids)
-      if (registry.snapshot(id)?.hasTag('waiting') === true)
-        registry.send(id, { type: 'WAKE', now: now(), jitter: Math.random() })
+    for (const id of ids) registry.send(id, { type: 'HOST_BACK', now: now(), jitter: Math.random() })
   }
   const runtime = (id: string): Runtime | null => kept.get(id)?.runtime ?? null
   const report = createReports(deps.sync, (id) => runtime(id)?.epoch() ?? null)

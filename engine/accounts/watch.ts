@@ -19,7 +19,7 @@ import { toAppError } from '../errors.ts'
 import { createFolderPoll } from './folders.ts'
 import { reportGone } from './gone.ts'
 import type { Hosts } from './hosts.ts'
-import type { SessionEvent } from './session-types.ts'
+import type { MailboxStatus, SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
@@ -48,6 +48,8 @@ interface WatchOptions {
 interface Stay {
   readonly from: number
   readonly until: number
+  /** It is not left for `lookAgainAt`: what it reports at its end had to be pushed before. */
+  readonly isWhole: boolean
 }
 
 type Told = Extract<SessionEvent, { readonly type: 'status' }>
@@ -65,10 +67,13 @@ export async function watchInbox(
   const stop = () => watch.leaveIdle.abort('news')
   const watch = createWatch(context, options, signal)
   context.session.listen((event) => {
-    if (event.type !== 'closed') judge(watch)
-    if (event.type !== 'status' || event.path === 'INBOX') note(watch, event)
     // IDLE goes on meanwhile.
-    else return void hear(watch, event, stop)
+    if (event.type === 'status' && event.path !== 'INBOX') {
+      hear(watch, event, stop)
+      return
+    }
+    if (event.type !== 'closed' && event.type !== 'folders') judge(watch)
+    note(watch, event)
     stop()
   })
   context.state.onStir(() => stir(watch, stop))
@@ -101,8 +106,11 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     folders: createFolderPoll(context),
     looks: createLooks(context.deps.now),
     host: options.hosts.of(context.state.account.server),
-    /** A poll found INBOX moved, and nothing had been pushed. */
+    /** INBOX has moved, and nothing had been pushed: a poll found it, or the end of IDLE. */
     missed: false,
+    /** The last STATUS of folders by NOTIFY, until they are taken one after the other. */
+    heard: new Map<string, MailboxStatus>(),
+    isHearing: false,
     stay: null as Stay | null,
     /** The server has reported something since the last poll, not to it. */
     reported: false,
@@ -127,9 +135,11 @@ function judge(watch: Watch): void {
   if (stay === null || leaveIdle.signal.aborted) return
   const at = context.deps.now()
   const soonMs = Math.min(idleStartMs, (stay.until - stay.from) / 4)
-  if (at <= stay.from + soonMs || at >= stay.until - idleEndMs) return
-  host.pushes = true
-  watch.missed = false
+  if (at >= stay.until - idleEndMs) watch.missed ||= stay.isWhole
+  else if (at > stay.from + soonMs) {
+    host.pushes = true
+    watch.missed = false
+  }
 }
 
 /** Mail, or an API call: the next poll may be due sooner. */
@@ -147,18 +157,32 @@ function note(watch: Watch, event: SessionEvent): void {
 }
 
 /** Another folder than INBOX: it is caught up over the command connection. */
-async function hear(watch: Watch, { path, status }: Told, wake: () => void): Promise<void> {
-  const { context, folders, looks } = watch
+function hear(watch: Watch, { path, status }: Told, wake: () => void): void {
+  if (watch.context.state.folderByPath(path) === null) {
+    watch.looks.want(lookForMovedMs)
+    wake()
+    return
+  }
+  watch.heard.set(path, status)
+  if (!watch.isHearing) void takeHeard(watch, wake)
+}
+
+/** Never rejects. */
+async function takeHeard(watch: Watch, wake: () => void): Promise<void> {
+  const { heard, context, folders } = watch
+  watch.isHearing = true
   try {
-    const isMoved = await folders.hear(path, status)
-    if (isMoved === true) context.state.moved.found([path])
-    context.state.stir()
-    if (isMoved !== null) return
-    looks.want(lookForMovedMs)
+    for (const [path, status] of heard) {
+      heard.delete(path)
+      if (await folders.hear(path, status)) context.state.moved.found([path])
+      context.state.stir()
+    }
   } catch (error) {
     watch.closed ??= toAppError(error)
+    wake()
+  } finally {
+    watch.isHearing = false
   }
-  wake()
 }
 
 /** Reads what the pushes announced; what comes meanwhile is for the next round. */
@@ -230,7 +254,7 @@ async function idle(watch: Watch): Promise<void> {
   const from = now()
   const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch), options.tokenRenewAt)
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
-  watch.stay = { from, until }
+  watch.stay = { from, until, isWhole: until < watch.lookAgainAt }
   await context.session.idle(until - from, watch.leaveIdle.signal)
   watch.stay = null
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY

@@ -1,7 +1,8 @@
 /**
  * Small texts of the callbacks that are about to go out, read together with the first one's: a burst costs one FETCH
  * for many messages. A text is kept for a short time, so that other webhooks of the account find it too. What the mail
- * server gives only in part, and what is large, is read by the callback alone (contents.ts).
+ * server gives only in part, and what is large, is read by the callback alone (contents.ts); so are, after a command
+ * that failed, all its messages: one message must not fail the callbacks of others.
  */
 import { LRUCache } from 'lru-cache'
 import type { Store } from '../store/port.ts'
@@ -13,6 +14,8 @@ export const aheadMost = 16
 const textBytes = 32_768
 const keptBytes = 2 * 1_048_576
 const keptMs = 30_000
+/** Of a message that is read alone. */
+const none: ReadonlyMap<string, Buffer> = new Map()
 
 export interface ReadAhead {
   /** Takes `mail`'s place: answers from what was read ahead. */
@@ -41,7 +44,9 @@ export function createReadAhead(mail: Mail, store: Pick<Store, 'messages'>): Rea
       const unread = behind.filter((id) => !kept.has(id))
       const messages = [message, ...(await store.messages.byIds(message.accountId, unread))]
       const wanted = messages.map((one) => ({ message: one, sections: sectionsOf(one, wishes, searched) }))
-      for (const [id, parts] of await mail.fetchMany(message.accountId, wanted, textBytes)) kept.set(id, parts)
+      const failed = (): ReadonlyMap<string, typeof none> => new Map(messages.map(({ id }) => [id, none]))
+      const found = await mail.fetchMany(message.accountId, wanted, textBytes).catch(failed)
+      for (const [id, parts] of found) kept.set(id, parts)
     },
   }
 }

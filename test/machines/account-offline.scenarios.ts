@@ -118,6 +118,19 @@ describe('disabled', () => {
   })
 })
 
+describe('the host is back', () => {
+  test('a back-off ends, and what is known of earlier failures stays; a throttling goes on', async () => {
+    const rig = accountRig()
+    await rig.connectFails('network', { jitter: 0 })
+    await rig.send({ type: 'HOST_BACK', now: rig.now(), jitter: 0 })
+    assert.equal(rig.tags(), 'connecting ok')
+    assert.equal(rig.resume().attempt, 1)
+    await rig.connectFails('throttled', { retryAfterMs: 300_000, jitter: 0 })
+    await rig.send({ type: 'HOST_BACK', now: rig.now(), jitter: 0 })
+    assert.equal(rig.tags(), 'ok throttled waiting')
+  })
+})
+
 describe('paused', () => {
   test('PAUSE ends what runs, from every state', async () => {
     const rig = accountRig()

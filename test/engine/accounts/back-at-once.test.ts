@@ -19,7 +19,8 @@ test('all watch as soon as one is back, however long they would have waited', as
   running.server.hooks = { command: () => ({ close: 'reset' }) }
   running.accounts.start(bob)
   const isIn = (id: string, tag: string) => running.accounts.view(id)?.tags.includes(tag)
-  await until('bob waits', () => isIn(bobId, 'waiting'))
+  running.accounts.wake(accountId)
+  await until('both wait', () => isIn(bobId, 'waiting') && isIn(accountId, 'waiting'))
   running.server.hooks = {}
   assert.equal((await running.store.accounts.get(bobId))?.resume.lastError?.class, 'network')
   running.accounts.wake(accountId)

@@ -258,6 +258,27 @@ suite('payload', () => {
     assert.ok(rig.mail.calls - calls <= 6, `${rig.mail.calls - calls} commands`)
   })
 
+  test('a mail server that gives texts one by one, but not together: each callback has its own', async () => {
+    const path = freshPath()
+    await hook(path, { includeBody: true })
+    const names = ['single1', 'single2', 'single3']
+    const part = { section: '1', type: 'text/plain', charset: 'utf-8', encoding: '7bit', size: 12 }
+    for (const name of names) rig.mail.bodies.set(`${name}@example.com`, { '1': `text of ${name}` })
+    Object.assign(rig.mail, { fetchMany: () => Promise.reject(new AppError('network', 'connection reset')) })
+    await arrive(
+      rig.store,
+      running.webhooks,
+      account,
+      names.map((name) => ({ facts: facts(name, { bodies: [{ ...part, flowed: false, delSp: false }] }) })),
+    )
+    await until('callbacks', () => receiver.at(path).length === names.length)
+    const told = receiver.at(path).map(({ body }) => body['message_data'] as { bodies: [{ content: string }] })
+    assert.deepEqual(
+      told.map(({ bodies: [{ content }] }) => content),
+      names.map((name) => `text of ${name}`),
+    )
+  })
+
   test('a message whose body is gone is told without it', async () => {
     const { data } = await deliver({ includeBody: true }, 'lite', null, facts('gone'))
     assert.equal(data['truncated'], true)
