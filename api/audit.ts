@@ -1,12 +1,9 @@
-/** What operators have done: each write of the admin API and of the console is a record and a line of the log. */
-import { type AuditRecord, type Engine, newId } from '../engine/index.ts'
+/** Audit records: each write of the admin API and of the console makes a record and a line of the log. */
+import { type Engine, newId } from '../engine/index.ts'
 import type { Exchange } from './call.ts'
 import type { Route } from './route.ts'
 
-/** Who acts. */
-export type Actor = Pick<AuditRecord, 'by' | 'actorId' | 'actorName'>
-
-/** No secret is ever in one of these. */
+/** Parameters that never hold a secret. */
 const shownDetails = ['host', 'pace', 'what', 'seconds', 'name', 'scopes', 'read', 'act', 'keys', 'folder', 'overlap']
 const longestDetail = 200
 

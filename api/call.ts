@@ -3,6 +3,7 @@ import type Koa from 'koa'
 import {
   AppError,
   type AccountRecord,
+  type AuditRecord,
   concernsAccount,
   type DeveloperRecord,
   type Engine,
@@ -12,12 +13,14 @@ import {
   type UserRecord,
 } from '../engine/index.ts'
 import type { Body } from './middleware/body.ts'
-import type { Actor } from './audit.ts'
 import { type ApiVersion, urlsOf } from './addresses.ts'
 import type { Limits } from './limits.ts'
 import type { Auth } from './route.ts'
 import type { Match } from './router.ts'
 import { parseTarget, type Pair, type Target } from './wire.ts'
+
+/** The operator who acts. */
+type Actor = Pick<AuditRecord, 'by' | 'actorId' | 'actorName'>
 
 export class Exchange {
   readonly engine: Engine

@@ -1,4 +1,4 @@
-/** The audit trail: what operators have done, by whom, from where, and what came of it. */
+/** The audit trail: actions of operators, with the operator, the address and the outcome. */
 import { z } from 'zod'
 import type { Engine } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
@@ -33,17 +33,15 @@ export async function auditTrail({ store }: Engine, query: z.output<typeof audit
   const ids = records.filter(({ action }) => action.startsWith('accounts ')).map(({ target }) => target)
   const emails = new Map((await store.accounts.several([...new Set(ids)])).map(({ id, email }) => [id, email]))
   return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({
-    ...{
-      at: seconds(at),
-      by,
-      actor: actorId,
-      name: actorName,
-      address,
-      action,
-      target,
-      details: { ...details },
-      status,
-    },
+    at: seconds(at),
+    by,
+    actor: actorId,
+    name: actorName,
+    address,
+    action,
+    target,
+    details: { ...details },
+    status,
     target_name: emails.get(target) ?? null,
     outcome: status < 400 ? 'done' : status === 499 ? 'unknown' : status < 500 ? 'refused' : 'failed',
   }))

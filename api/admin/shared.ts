@@ -62,7 +62,7 @@ export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<s
   )
 }
 
-/** What a mail server said may end with its own full stop. */
+/** Adds a full stop, unless the words end with one, as messages of mail servers do. */
 export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)
 
 /** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */

@@ -1,15 +1,15 @@
-/** What one account learns of its mail server, for all accounts of that host. In memory: a restart learns it anew. */
+/** Knowledge of mail servers, shared by all accounts of a host. Kept in memory: a restart learns it anew. */
 
 export interface KnownHost {
-  /** It has pushed to IDLE. */
+  /** The host has pushed to an IDLE of one of its accounts. */
   pushes: boolean
-  /** Accounts that could not reach it when they tried last. */
+  /** Ids of accounts whose last login did not reach the host. */
   readonly unreached: Set<string>
 }
 
 export type Hosts = ReturnType<typeof createHosts>
 
-/** Of more than this the oldest is forgotten: callers choose the names. */
+/** Hosts kept; beyond that the first one is forgotten. Callers choose the names. */
 const most = 10_000
 
 export function createHosts() {
