@@ -4,6 +4,15 @@ import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
 import { AppError, notFound } from './errors.ts'
+import {
+  currentSecret,
+  onlySecret,
+  openSecrets,
+  rotated,
+  sealSecrets,
+  type Secret,
+  validSecrets,
+} from './secrets/list.ts'
 import type { Sealer } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Store } from './store/port.ts'
@@ -13,13 +22,13 @@ export interface Authenticated {
   readonly developer: DeveloperRecord
   /** In the clear, for signatures; never logged, never returned. */
   readonly secret: string
-  /** The secret before, while it is accepted; null = there is none. */
-  readonly former?: { readonly secret: string; readonly until: number } | null
+  /** This one first, then those that it replaced. */
+  readonly secrets: readonly Secret[]
 }
 
 /** Those that a call may be made with, at `now`. */
-export function secretsOf({ secret, former }: Authenticated, now = Date.now()): readonly string[] {
-  return former && former.until > now ? [secret, former.secret] : [secret]
+export function secretsOf({ secrets }: Pick<Authenticated, 'secrets'>, now = Date.now()): readonly string[] {
+  return validSecrets(secrets, now).map(({ secret }) => secret)
 }
 
 interface Generated {
@@ -58,7 +67,7 @@ export function createDevelopers(deps: Deps) {
     const before = edits
     const developer = await read()
     if (developer === null) return null
-    const found = openedKey(sealer, developer)
+    const found = withSecrets(developer, openSecrets(sealer, developer.id, developer.sealedSecret))
     // What was read while a key was edited may be from before.
     if (edits === before) {
       byKey.set(developer.apiKey, found)
@@ -95,11 +104,13 @@ export function createDevelopers(deps: Deps) {
      * for the key of MAILROOM_API_KEY.
      */
     async rotate(id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP): Promise<Authenticated> {
-      const { secret, patch } = await renewed(deps, id, overlapMs)
-      return { developer: await editKey(id, patch), secret }
+      const secrets = await renewed(deps, id, overlapMs)
+      return withSecrets(await editKey(id, { sealedSecret: sealSecrets(sealer, id, secrets) }), secrets)
     },
-    /** The secret before the last one is refused at once. `not_found`. */
-    endFormer: (id: string) => editKey(id, { formerSecret: null }),
+    /** Replaced secrets are refused at once. `not_found`. */
+    endReplaced: async (id: string) => editKey(id, withoutReplaced(sealer, await store.developers.get(id))),
+    /** When the last replaced secret ends, in ms; null = none is accepted. */
+    replacedUntil: (developer: DeveloperRecord) => replacedUntil(sealer, developer),
     /**
      * The key is refused at once, and what is open in its name ends; users and mail stay, callbacks wait. If `revoked`
      * is false, it is in force again. `not_found`.
@@ -121,13 +132,28 @@ export function createDevelopers(deps: Deps) {
   }
 }
 
-async function renewed({ store, sealer, config }: Deps, id: string, overlapMs: number) {
-  const known = await store.developers.get(id)
+async function renewed({ config, ...deps }: Deps, id: string, overlapMs: number): Promise<Secret[]> {
+  const known = await deps.store.developers.get(id)
   if (known !== null && known.apiKey === config.MAILROOM_API_KEY)
     throw new AppError('conflict', 'the secret of this key is MAILROOM_API_SECRET: change it there')
-  const secret = newSecret()
-  const former = known && { sealed: known.sealedSecret, until: Date.now() + overlapMs }
-  return { secret, patch: { sealedSecret: sealer.seal(secret, id), formerSecret: overlapMs > 0 ? former : null } }
+  return rotated(secretsKept(deps.sealer, known), newSecret(), Date.now(), overlapMs)
+}
+
+/** None of a key that is lost. */
+function secretsKept(sealer: Sealer, known: DeveloperRecord | null): readonly Secret[] {
+  if (known === null || !sealer.opens(known.sealedSecret, known.id)) return []
+  return openSecrets(sealer, known.id, known.sealedSecret)
+}
+
+function replacedUntil(sealer: Sealer, developer: DeveloperRecord): number | null {
+  const [, ...replaced] = validSecrets(secretsKept(sealer, developer), Date.now())
+  return replaced.length === 0 ? null : Math.max(...replaced.map(({ expiresAt }) => expiresAt ?? 0))
+}
+
+function withoutReplaced(sealer: Sealer, developer: DeveloperRecord | null): Partial<DeveloperRecord> {
+  const [current] = secretsKept(sealer, developer)
+  if (developer === null || current === undefined) return {}
+  return { sealedSecret: sealSecrets(sealer, developer.id, [current]) }
 }
 
 /** Key and secret of the first developer; null when there is one whose secret opens. */
@@ -140,16 +166,14 @@ async function generateFirst(deps: Deps): Promise<Generated | null> {
   }
   if (!config.MAILROOM_SECRET_LOST || sealer.opens(first.sealedSecret, first.id)) return null
   const apiSecret = newSecret()
-  await store.developers.edit(first.id, { sealedSecret: sealer.seal(apiSecret, first.id) })
+  await store.developers.edit(first.id, {
+    sealedSecret: sealSecrets(sealer, first.id, [onlySecret(apiSecret, Date.now())]),
+  })
   return { apiKey: first.apiKey, apiSecret }
 }
 
-function openedKey(sealer: Sealer, developer: DeveloperRecord): Authenticated {
-  const { id, sealedSecret, formerSecret: before = null } = developer
-  // One that a key has sealed which is gone is gone with it.
-  const former =
-    before && sealer.opens(before.sealed, id) ? { ...before, secret: sealer.open(before.sealed, id) } : null
-  return { developer, secret: sealer.open(sealedSecret, id), former }
+function withSecrets(developer: DeveloperRecord, secrets: readonly Secret[]): Authenticated {
+  return { developer, secret: currentSecret(secrets), secrets }
 }
 
 const newKey = (): string => randomBytes(12).toString('hex')
@@ -157,23 +181,26 @@ const newSecret = (): string => randomBytes(24).toString('base64url')
 
 async function create({ store, sealer }: Deps, apiKey: string, secret: string, name?: string): Promise<Authenticated> {
   const id = newId()
-  const sealedSecret = sealer.seal(secret, id)
+  const secrets = [onlySecret(secret, Date.now())]
   const named = name === undefined ? {} : { name }
+  const sealedSecret = sealSecrets(sealer, id, secrets)
   const developer = { id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now(), ...named }
   await store.developers.create(developer)
-  return { developer, secret }
+  return withSecrets(developer, secrets)
 }
 
 async function refreshSecret({ store, sealer, config }: Deps, known: DeveloperRecord, secret: string): Promise<void> {
   let current: string | null = null
   try {
-    current = sealer.open(known.sealedSecret, known.id)
+    current = currentSecret(openSecrets(sealer, known.id, known.sealedSecret))
   } catch (cause) {
     if (!config.MAILROOM_SECRET_LOST)
       throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
   }
   if (current !== secret) {
-    await store.developers.edit(known.id, { sealedSecret: sealer.seal(secret, known.id) })
+    await store.developers.edit(known.id, {
+      sealedSecret: sealSecrets(sealer, known.id, [onlySecret(secret, Date.now())]),
+    })
   }
 }
 

@@ -59,26 +59,29 @@ export type DeveloperDetail = z.input<typeof developerDetail>
 
 const developerKey = answer({ ...keyFields, api_secret: [z.string(), '8f2k4m6n8p0q2r4s6t8v', 'shown this once'] })
 
-function present({ id, name = '', apiKey, revokedAt, createdAt, formerSecret }: DeveloperRecord) {
-  const old_secret_until = secondsOrNull(formerSecret && formerSecret.until > Date.now() ? formerSecret.until : null)
+function present({ developers }: Engine, developer: DeveloperRecord) {
+  const { id, name = '', apiKey, revokedAt, createdAt } = developer
+  const old_secret_until = secondsOrNull(developers.replacedUntil(developer))
   return { old_secret_until, id, name, api_key: apiKey, revoked: secondsOrNull(revokedAt), created: seconds(createdAt) }
 }
 
-function presentKey({ developer, secret }: Authenticated): z.input<typeof developerKey> {
-  return { ...present(developer), api_secret: secret }
+function presentKey(engine: Engine, { developer, secret }: Authenticated): z.input<typeof developerKey> {
+  return { ...present(engine, developer), api_secret: secret }
 }
 
-async function presentDeveloper({ store }: Engine, developer: DeveloperRecord): Promise<DeveloperRow> {
+async function presentDeveloper(engine: Engine, developer: DeveloperRecord): Promise<DeveloperRow> {
+  const { store } = engine
   const accounts = await store.accounts.places({ developerId: developer.id })
-  return { ...present(developer), users: await store.users.count(developer.id), accounts: accounts.length }
+  return { ...present(engine, developer), users: await store.users.count(developer.id), accounts: accounts.length }
 }
 
 /** Oldest first. */
-export async function listDevelopers({ store }: Engine, page: Page): Promise<DeveloperRow[]> {
+export async function listDevelopers(engine: Engine, page: Page): Promise<DeveloperRow[]> {
+  const { store } = engine
   const developers = await store.developers.list(page)
   const accounts = countBy(await store.accounts.places({}), (place) => place.developerId)
   const rows = developers.map(async (developer) => ({
-    ...present(developer),
+    ...present(engine, developer),
     users: await store.users.count(developer.id),
     accounts: accounts[developer.id] ?? 0,
   }))
@@ -139,7 +142,7 @@ export const developerRoutes = [
     summary: 'Make a developer with an API key; its secret is shown this once',
     body: z.object({ name: nameText.meta({ description: 'for operators', examples: ['Example'] }) }),
     response: developerKey,
-    handler: async ({ body }, { engine }) => presentKey(await engine.developers.create(body.name)),
+    handler: async ({ body }, { engine }) => presentKey(engine, await engine.developers.create(body.name)),
   }),
   adminRoute('POST /admin/developers/{id}/rotate', {
     scope: 'keys',
@@ -152,13 +155,13 @@ export const developerRoutes = [
     }),
     response: developerKey,
     handler: async ({ path, body: { overlap } }, { engine }) =>
-      presentKey(await engine.developers.rotate(path.id, overlap === undefined ? undefined : overlap * 1000)),
+      presentKey(engine, await engine.developers.rotate(path.id, overlap === undefined ? undefined : overlap * 1000)),
   }),
   adminRoute('POST /admin/developers/{id}/end-overlap', {
     scope: 'keys',
     summary: 'Refuse the secret that was replaced, at once',
     response: developerView,
-    handler: async ({ path }, { engine }) => presentDeveloper(engine, await engine.developers.endFormer(path.id)),
+    handler: async ({ path }, { engine }) => presentDeveloper(engine, await engine.developers.endReplaced(path.id)),
   }),
   adminRoute('POST /admin/developers/{id}/revoke', {
     scope: 'keys',

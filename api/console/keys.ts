@@ -81,7 +81,7 @@ const developerActions = [
     },
   }),
   action(`${developersPath}/{id}/end-overlap`, z.object({}), async ({ path }, { engine }) => {
-    await engine.developers.endFormer(path.id)
+    await engine.developers.endReplaced(path.id)
     return { to: developersPath, notice: 'The old secret is refused from now on.' }
   }),
   action(`${developersPath}/{id}/restore`, z.object({}), async ({ path }, { engine }) => {

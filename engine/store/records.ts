@@ -11,10 +11,8 @@ export type * from './mail.ts'
 export interface DeveloperRecord {
   readonly id: string
   readonly apiKey: string
-  /** Sealed (secrets/seal.ts) with the developer id as associated data. */
+  /** The secrets of secrets/list.ts, with the developer id as associated data. */
   readonly sealedSecret: string
-  /** The secret before, sealed likewise: good for calls until then, in ms. null or absent = none. */
-  readonly formerSecret?: { readonly sealed: string; readonly until: number } | null
   /** Application-wide receiver of status callbacks. */
   readonly statusCallbackUrl: string | null
   readonly createdAt: number

@@ -4,6 +4,7 @@ import { parseDurations } from '../config.ts'
 import { AppError, badParameter, checkLimit, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
 import { newId, outboxId } from '../store/ids.ts'
+import { currentSecret, onlySecret, openSecrets, rotated, sealSecrets } from '../secrets/list.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
@@ -14,7 +15,7 @@ import { newRow } from './callbacks.ts'
 import type { History, Redeliveries, RedeliveryTime } from './history.ts'
 import { compileMatcher } from './match.ts'
 import type { WebhookParts } from './index.ts'
-import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './envelope.ts'
+import { newSecret } from './envelope.ts'
 import { dated } from './targets.ts'
 
 /**
@@ -92,7 +93,7 @@ async function rotateSecret(deps: AdminDeps, webhook: WebhookRecord): Promise<st
   const { id, sealedSecrets } = currentOf(deps, webhook)
   // What a lost key has sealed is replaced, and cannot sign along.
   const old = deps.sealer.opens(sealedSecrets, id) ? openSecrets(deps.sealer, id, sealedSecrets) : []
-  const secrets = rotated(old, deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
+  const secrets = rotated(old, newSecret(), deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
   await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
   return currentSecret(secrets)
 }
@@ -112,7 +113,6 @@ async function create(deps: AdminDeps, owner: Owner, input: WebhookInput): Promi
   await checkUrls(deps, input)
   const now = deps.now()
   const id = newId(now)
-  const secrets = [{ secret: newSecret(), createdAt: now, expiresAt: null }]
   const blank: WebhookRecord = {
     id,
     ...owner,
@@ -126,7 +126,7 @@ async function create(deps: AdminDeps, owner: Owner, input: WebhookInput): Promi
     receiveAllChanges: false,
     receiveDrafts: false,
     receiveHistorical: false,
-    sealedSecrets: sealSecrets(deps.sealer, id, secrets),
+    sealedSecrets: sealSecrets(deps.sealer, id, [onlySecret(newSecret(), now)]),
     health: freshHealth,
     createdAt: now,
   }

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
-import { openCredential, sealCredential } from '../../engine/secrets/seal.ts'
-import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
-import { newSecret, openSecrets, sealSecrets } from '../../engine/webhooks/envelope.ts'
+import { onlySecret, openSecrets, sealSecrets } from '../../engine/secrets/list.ts'
+import { createSealer, keyFrom, openCredential, sealCredential } from '../../engine/secrets/seal.ts'
+import { newSecret } from '../../engine/webhooks/envelope.ts'
 
 const key = randomBytes(32)
 const sealer = createSealer(key)
@@ -41,10 +41,14 @@ suite('sealed values', () => {
     const sealedCredential = sealCredential(sealer, 'one', credential)
     assert.deepEqual(openCredential(sealer, { id: 'one', sealedCredential }), credential)
     assert.throws(() => openCredential(sealer, { id: 'other', sealedCredential }), { code: 'internal' })
-    const secrets = [{ secret: newSecret(), createdAt: 1, expiresAt: null }]
+    const secrets = [onlySecret(newSecret(), 1)]
     const sealedSecrets = sealSecrets(sealer, 'one', secrets)
     assert.deepEqual(openSecrets(sealer, 'one', sealedSecrets), secrets)
     assert.throws(() => openSecrets(sealer, 'other', sealedSecrets), { code: 'internal' })
+  })
+
+  test('a secret of a developer that was sealed by itself, as before there were lists, is the current one', () => {
+    assert.deepEqual(openSecrets(sealer, 'd1', sealer.seal('api secret', 'd1')), [onlySecret('api secret', 0)])
   })
 
   test('the same text sealed twice shares nothing', () => {

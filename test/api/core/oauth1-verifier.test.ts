@@ -23,7 +23,11 @@ const now = 1_700_000_000_500
 const seconds = 1_700_000_000
 const windowMs = 300_000
 const own = { key: 'key-1', secret: 'secret & more', timestamp: seconds } as const
-const developer: Authenticated = { developer: developerRecord({ apiKey: own.key }), secret: own.secret }
+const developer: Authenticated = {
+  developer: developerRecord({ apiKey: own.key }),
+  secret: own.secret,
+  secrets: [{ secret: own.secret, createdAt: 0, expiresAt: null }],
+}
 
 interface Remembered {
   readonly key: string
