@@ -179,6 +179,10 @@ interface Differences {
 /** UIDs that are compared at once: between two steps others have their turn. */
 const step = 5000
 
+/** How wide a range of UIDs is that has about a step of these messages. */
+const widthOf = (from: number, below: number, messages: number): number =>
+  Math.ceil((below - from) / Math.ceil(Math.max(1, messages) / step))
+
 async function differences(context: FolderContext, cursor: FolderCursor, exists: number): Promise<Differences> {
   const from = Math.max(1, cursor.backfillBelow)
   const present = await context.session.searchUids(`${from}:*`)
@@ -187,8 +191,8 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
   const vanished: KnownUid[] = []
   const unknown: number[] = []
   let isOld = false
-  // As many UIDs as the index may have in a step, and no more than the server shows in one.
-  const width = Math.ceil((cursor.uidNext - from) / Math.ceil(Math.max(1, present.length, cursor.exists) / step))
+  // No more UIDs in a step than the server shows in one.
+  const width = widthOf(from, cursor.uidNext, Math.max(present.length, cursor.exists))
   let at = 0
   for (let low = from; low < cursor.uidNext;) {
     await yieldToLoop()
@@ -323,12 +327,16 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
   if ((await replacedBy(context, [newest])).length === 0) return
   deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
   const cursor = cursorOf(context)
-  const known = await knownAt(context, [Math.max(1, cursor.backfillBelow), newest.uid])
-  for (const page of batchesOf(deps, [...known.keys()].reverse())) {
-    const { messages } = await readUids(session, page)
-    const replaced = await replacedBy(context, messages)
-    if (replaced.length === 0) return
-    await replace(context, cursor.uidValidity, replaced)
+  const from = Math.max(1, cursor.backfillBelow)
+  const width = widthOf(from, newest.uid + 1, cursor.exists)
+  for (let end = newest.uid; end >= from; end -= width) {
+    const known = await knownAt(context, [Math.max(from, end - width + 1), end])
+    for (const page of batchesOf(deps, [...known.keys()].reverse())) {
+      const { messages } = await readUids(session, page)
+      const replaced = await replacedBy(context, messages)
+      if (replaced.length === 0) return
+      await replace(context, cursor.uidValidity, replaced)
+    }
   }
 }
 
