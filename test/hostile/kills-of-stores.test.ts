@@ -9,12 +9,17 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { after, before, suite, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { MongoClient } from 'mongodb'
 import { runStoreCommand, transferNames } from '../../engine/store/copy.ts'
+import { openCollections } from '../../engine/store/mongo/documents.ts'
+import { migrations } from '../../engine/store/mongo/schema.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { openSqliteTransfer } from '../../engine/store/sqlite/transfer.ts'
 import type { StoreTransfer } from '../../engine/store/copy.ts'
 import { createMailbox, type Mailbox } from '../store/contract/mailbox.ts'
-import { fill, sqlitePlace, type Place } from '../store/copy-places.ts'
+import { fill, mongoPlace, sqlitePlace, type Place } from '../store/copy-places.ts'
+import { testDatabase, type TestDatabase } from '../store/mongo-server.ts'
+import { needs } from '../support/require.ts'
 import { killSpread, runAndKill, type Ended } from './kills.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -37,47 +42,71 @@ async function allOf(open: () => Promise<StoreTransfer>): Promise<Record<string,
   return all
 }
 
-test('kill -9 of a copy: the next one makes it whole', async (t) => {
-  const source = await sqlitePlace()
-  t.after(() => source.remove())
-  const store = await source.store()
-  for (let mailbox = 0; mailbox < 12; mailbox += 1) await fill(store)
-  await store.close()
-  const all = await allOf(() => source.transfer('source'))
-  await killSpread(async (afterMs) => {
-    const target = await sqlitePlace()
-    try {
-      return await copyTwice(source, target, afterMs, all)
-    } finally {
-      await target.remove()
-    }
+suite('kill -9 of a copy: the next one makes it whole', () => {
+  let source: Place
+  before(async () => {
+    source = await sqlitePlace()
+    const store = await source.store()
+    for (let mailbox = 0; mailbox < 12; mailbox += 1) await fill(store)
+    await store.close()
   })
+  after(() => source.remove())
+
+  /** By a process that is killed, and by another one to its end. */
+  async function copyTwice(target: Place, afterMs: number): Promise<Ended> {
+    const args = ['copy', '--from', source.address, '--to', target.address]
+    const ended = await runAndKill([join(root, 'main.ts'), 'store', ...args], afterMs)
+    // A copy that was whole already is refused: what is there decides.
+    if (ended.killed) await runStoreCommand(args, () => undefined)
+    return ended
+  }
+
+  for (const [name, options, place] of [
+    ['to SQLite', {}, sqlitePlace],
+    ['to MongoDB', needs('mongodb'), mongoPlace],
+  ] as const)
+    test(name, options, async () => {
+      let whole: Record<string, unknown[]> | null = null
+      await killSpread(async (afterMs) => {
+        const target = await place()
+        try {
+          const ended = await copyTwice(target, afterMs)
+          const copied = await allOf(() => target.transfer('source'))
+          // The first one is not killed.
+          assert.deepEqual(copied, (whole ??= copied))
+          return ended
+        } finally {
+          await target.remove()
+        }
+      })
+    })
 })
 
-/** By a process that is killed, and by another one to its end. */
-async function copyTwice(source: Place, target: Place, afterMs: number, all: unknown): Promise<Ended> {
-  const args = ['copy', '--from', source.address, '--to', target.address]
-  const ended = await runAndKill([join(root, 'main.ts'), 'store', ...args], afterMs)
-  // A copy that was whole already is refused: what is there decides.
-  if (ended.killed) await runStoreCommand(args, () => undefined)
-  assert.deepEqual(await allOf(() => target.transfer('source')), all)
-  return ended
-}
+/** Messages flagged \\Deleted, as `fillInbox` makes them. */
+const flagged = 3000
 
-suite('kill -9 of a migration', () => {
+/** A program that opens the store, and so brings it up to date, and closes it. */
+const opening = (
+  kind: string,
+  open: string,
+  options: object,
+): string => `const { ${open} } = await import(${JSON.stringify(
+  pathToFileURL(join(root, `engine/store/${kind}/index.ts`)).href,
+)})
+const { silentLogger: log } = await import(${JSON.stringify(pathToFileURL(join(root, 'engine/observe/log.ts')).href)})
+console.log('opens')
+await (await ${open}({ log, ...${JSON.stringify(options)} })).close()`
+
+suite('kill -9 of a migration of SQLite', () => {
   const directory = mkdtempSync(join(tmpdir(), 'mr-kills-'))
   const old = join(directory, 'old.sqlite')
   const path = join(directory, 'mailroom.sqlite')
-  const program = `const { createSqliteStore } = await import(${JSON.stringify(
-    pathToFileURL(join(root, 'engine/store/sqlite/index.ts')).href,
-  )})
-console.log('opens')
-await (await createSqliteStore({ path: ${JSON.stringify(path)} })).close()`
+  const program = opening('sqlite', 'createSqliteStore', { path })
   let before12: Record<string, unknown[]>
   before(async () => {
     const store = await createSqliteStore({ path: old, sync: 'off' })
     const mailbox = await createMailbox(store)
-    for (let from = 0; from < 3000; from += 500) await fillInbox(mailbox, from)
+    for (let from = 0; from < flagged; from += 500) await fillInbox(mailbox, from)
     await store.close()
     before12 = await allOf(() => openSqliteTransfer(old, 'source'))
     const database = new DatabaseSync(old)
@@ -97,7 +126,40 @@ await (await createSqliteStore({ path: ${JSON.stringify(path)} })).close()`
       const database = new DatabaseSync(path)
       const deleted = database.prepare("SELECT count(*) AS n FROM message_keys WHERE key = 'd'").get()
       database.close()
-      assert.equal(deleted?.['n'], 3000)
+      assert.equal(deleted?.['n'], flagged)
+      return ended
+    })
+  })
+})
+
+suite('kill -9 of a migration of MongoDB', needs('mongodb'), () => {
+  let database: TestDatabase
+  let client: MongoClient
+  before(async () => {
+    database = testDatabase()
+    client = await MongoClient.connect(database.uri)
+    const store = await database.open()
+    const mailbox = await createMailbox(store)
+    for (let from = 0; from < flagged; from += 500) await fillInbox(mailbox, from)
+    await store.close()
+  })
+  after(async () => {
+    await client.close()
+    await database.remove()
+  })
+
+  test('the next start ends it', async () => {
+    const { messages, meta } = openCollections(client.db())
+    const program = opening('mongo', 'createMongoStore', { uri: database.uri, pool: 10, timeoutMs: 10_000 })
+    await killSpread(async (afterMs) => {
+      await messages.updateMany({}, { $pull: { keys: 'd' } })
+      await meta.updateOne({ _id: 'schema' }, { $set: { version: 1 } })
+      const ended = await runAndKill(['--input-type=module', '--eval', program], afterMs)
+      await (await database.open()).close()
+      const keys = await messages.find({}, { projection: { keys: 1 } }).toArray()
+      assert.equal(keys.length, flagged)
+      assert(keys.every((one) => one.keys.filter((key) => key === 'd').length === 1))
+      assert.equal((await meta.findOne({ _id: 'schema' }))?.['version'], migrations.length + 1)
       return ended
     })
   })

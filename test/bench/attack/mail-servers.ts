@@ -86,6 +86,41 @@ const flags: Attack = flooding(
   Array.from({ length: 5000 }, (_, n) => `* ${(n % 30) + 1} FETCH (FLAGS (\\Seen kw${n}))`).join('\r\n'),
 )
 
+/** Nearly as many messages as an account may have; each is told by its number alone, so that none has to be kept. */
+const bigMailbox: Attack = async (stage) => {
+  const messages = 1_900_000
+  const server = await accountAt(stage, 'big-mailbox')
+  const opened = [`* ${messages} EXISTS`, '* OK [UIDVALIDITY 9] ok', `* OK [UIDNEXT ${messages + 1}] ok`]
+  const rangeOf = (text: string): { from: number; to: number } => {
+    const [, from = '1', to = from] =
+      /(\d+|\*)(?::(\d+|\*))?/.exec(text.replace(/^.*? UID (?:SEARCH|FETCH) /, '')) ?? []
+    const numbers = [from, to].map((one) => (one === '*' ? messages : Math.min(Number(one), messages)))
+    return { from: Math.min(...numbers), to: Math.max(...numbers) }
+  }
+  const uids = ({ from, to }: { from: number; to: number }): number[] =>
+    Array.from({ length: to - from + 1 }, (_, n) => from + n)
+  const told = (text: string, uid: number): string => {
+    const [, section] = /BODY\.PEEK(\[HEADER[^\]]*\])/.exec(text) ?? []
+    const head = `From: a@mallory.example\r\nSubject: ${uid}\r\nMessage-ID: <${uid}@mallory.example>\r\n\r\n`
+    const header = section === undefined ? '' : ` BODY${section} {${head.length}}\r\n${head}`
+    const size = 'RFC822.SIZE 200 INTERNALDATE "01-Jan-2026 00:00:00 +0000"'
+    return `* ${uid} FETCH (UID ${uid} FLAGS () ${size}${header})`
+  }
+  server.hooks = {
+    command({ name, text }) {
+      if (name === 'SELECT' || name === 'EXAMINE') return { lines: opened, tagged: 'OK [READ-WRITE] done' }
+      const range = rangeOf(text)
+      if (name === 'UID SEARCH') return { lines: [`* SEARCH ${uids(range).join(' ')}`], tagged: 'OK done' }
+      if (name !== 'UID FETCH') return undefined
+      return { lines: uids(range).map((uid) => told(text, uid)), tagged: 'OK done' }
+    },
+  }
+  await stage.repeat('a mailbox of 1,900,000', 60_000, () => {
+    server.dropConnections()
+    return Promise.resolve()
+  })
+}
+
 /** Accounts whose server takes a second for each response. */
 const slow: Attack = async (stage) => {
   const all = []
@@ -153,6 +188,7 @@ export const mailServers: readonly Attack[] = [
   vanished,
   exists,
   flags,
+  bigMailbox,
   slow,
   mute,
 ]

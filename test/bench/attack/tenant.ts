@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basicOf, say } from '../../hostile/stranger.ts'
 import { openRawImap } from '../../support/raw-imap.ts'
-import { addressOf, hold, holdMany } from '../../hostile/sockets.ts'
+import { addressOf, hold, holdMany, type Held } from '../../hostile/sockets.ts'
 import { mail } from '../../support/mail.ts'
 import { freePort } from '../../support/port.ts'
 import { userBody } from '../../support/users.ts'
@@ -77,11 +77,20 @@ const slowReader: Attack = async (stage) => {
   })
 }
 
-/** Streams of events that stay open. */
+/** As many streams of events as a developer may hold, and more, over accounts whose mail changes all the time. */
 const streams: Attack = async (stage) => {
-  const { id } = await userAt(stage, 'streams')
-  const head = [`GET /lite/users/${id}/changes HTTP/1.1`, authorizationOf(stage)]
-  await stage.repeat('event streams', 5000, () => holdMany(300, 10_000, (n) => hold(stage.url, addressOf(n % 6), head)))
+  const users: Awaited<ReturnType<typeof userAt>>[] = []
+  for (let n = 0; n < 13; n += 1) users.push(await userAt(stage, `streams-${n}`))
+  const open = (n: number): Promise<Held> => {
+    const id = users[n % users.length]?.id ?? ''
+    return hold(stage.url, addressOf(n % 6), [`GET /lite/users/${id}/changes HTTP/1.1`, authorizationOf(stage)])
+  }
+  await Promise.all([
+    stage.repeat('event streams', 5000, () => holdMany(400, 20_000, open)),
+    stage.repeat('mail of streams', 500, () =>
+      Promise.all(users.map(({ email }) => append(stage, email, benchMail(`s${Date.now()}`, email)))),
+    ),
+  ])
 }
 
 /** A receiver that answers without end. */
