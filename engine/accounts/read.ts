@@ -14,7 +14,7 @@ interface ReadResult {
   readonly poison: number[]
 }
 
-/** Reads these UIDs of the selected mailbox, at most one batch. */
+/** Reads these UIDs of the selected mailbox, at most one batch. Messages ascend: what is new is told as it came. */
 export async function readUids(session: Session, uids: readonly number[]): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
   await readInto({ session, found }, uids)
@@ -22,7 +22,7 @@ export async function readUids(session: Session, uids: readonly number[]): Promi
   const poison =
     missing.length === 0 ? [] : (await session.searchUids(toSet(missing))).filter((uid) => missing.includes(uid))
   if (found.size === 0 && poison.length > 0) await mustGive(session, poison)
-  return { messages: uids.flatMap((uid) => found.get(uid) ?? []), poison }
+  return { messages: [...found.values()].sort((a, b) => a.uid - b.uid), poison }
 }
 
 /** Of this many others one has to be readable, for the unreadable ones to count as poison. */

@@ -40,7 +40,7 @@ test('mapped again in bounded batches: nothing told but what truly differs; one 
   stage.server.expunge('ann', 'INBOX', 10)
   stage.server.setFlags('ann', 'INBOX', 11, ['\\Flagged'])
   stage.server.renumber('ann', 'INBOX')
-  stage.server.append('ann', 'INBOX', letter('during'))
+  for (const name of ['during', 'then']) stage.server.append('ann', 'INBOX', letter(name))
   sizes.length = 0
   const second = await stage.work()
   await second.readAll()
@@ -50,6 +50,7 @@ test('mapped again in bounded batches: nothing told but what truly differs; one 
   assert.deepEqual(await stage.story(), [
     'received live INBOX',
     'received during INBOX',
+    'received then INBOX',
     'received after INBOX',
     'deleted m10 INBOX',
   ])
