@@ -2,6 +2,7 @@
 import { api } from './api.ts'
 import { burst } from './burst.ts'
 import { consolePages } from './console.ts'
+import { faults } from './faults.ts'
 import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
@@ -15,6 +16,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   api,
   burst,
   console: consolePages,
+  faults,
   latency,
   memory,
   pair,

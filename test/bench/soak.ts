@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AttackOrder } from './attack/index.ts'
 import { trackArrivals, type Arrival, type Arrivals, type Mailbox } from './lib/arrivals.ts'
+import { kept, type Kept } from './lib/kept.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
@@ -24,11 +25,7 @@ const goal = { overP99Ms: 1000, healthMs: 250, listMs: 1000, residentMib: 1280 +
 const appendEveryMs = 200
 const mallory = { key: 'mallory-key', secret: 'mallory-secret-0123456789' }
 
-interface Figures {
-  readonly sent: number
-  readonly lost: number
-  readonly repeated: number
-  readonly outOfOrder: number
+interface Figures extends Kept {
   readonly overP99Ms: number
   readonly healthMs: number
   readonly listMs: number
@@ -129,20 +126,6 @@ async function watchWaits(service: Service, over: AbortSignal): Promise<Pick<Fig
   // Few enough lists to stay under the limit of calls an hour.
   const [healthMs, listMs] = await Promise.all([longest('/healthz', 50), longest('/lite/users?limit=25', 200)])
   return { healthMs, listMs }
-}
-
-function kept(mail: readonly Arrival[]): Pick<Figures, 'sent' | 'lost' | 'repeated' | 'outOfOrder'> {
-  const byMailbox = Map.groupBy(mail, ({ mailbox }) => mailbox)
-  const late = [...byMailbox.values()].flatMap((own) => {
-    const told = own.toSorted((a, b) => a.sentAt - b.sentAt).map(({ toldAt }) => toldAt ?? Infinity)
-    return told.filter((at, index) => at < (told[index - 1] ?? 0))
-  })
-  return {
-    sent: mail.length,
-    lost: mail.filter(({ told }) => told === 0).length,
-    repeated: mail.filter(({ told }) => told > 1).length,
-    outOfOrder: late.length,
-  }
 }
 
 function overP99(mail: readonly Arrival[]): number {

@@ -38,6 +38,8 @@ export interface Dovecot extends PrivateServer {
   readonly warning: string | null
   /** Connections that are logged in now. */
   connections(): Promise<number>
+  /** Another UIDVALIDITY for the folder; the mail stays. */
+  renumber(user: string, folder: string, uidValidity: number): Promise<void>
   /** Every process at once by SIGKILL. The mail stays, as it does over every restart. */
   kill(): Promise<void>
 }
@@ -92,6 +94,10 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
     async connections() {
       const { stdout } = await run('doveadm', ['-c', file, 'who', '-1'], { env })
       return stdout.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('username')).length
+    },
+    async renumber(user, folder, uidValidity) {
+      const args = ['mailbox', 'update', '-u', user, '--uid-validity', String(uidValidity), folder]
+      await run('doveadm', ['-c', file, ...args], { env })
     },
     async setPassword(next) {
       password = next

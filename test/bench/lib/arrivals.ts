@@ -18,7 +18,7 @@ export interface Arrival {
 
 export interface Arrivals {
   /** Appends one message to the mailbox and notes when. */
-  send(mailbox: Mailbox, series: string): Promise<void>
+  send(mailbox: Mailbox, series: string, folder?: string): Promise<void>
   /** Resolves when all were told and heard, or after `withinMs`; then waits a little for repetitions. */
   settle(withinMs: number): Promise<void>
   readonly all: readonly Arrival[]
@@ -61,7 +61,7 @@ export function trackArrivals(mailboxes: readonly Mailbox[], receiver: CallbackR
     get all() {
       return [...byId.values()]
     },
-    async send(mailbox, series) {
+    async send(mailbox, series, folder = 'INBOX') {
       const id = `${series}-${byId.size}`
       const raw = benchMail(id, mailbox.name)
       const arrival: Arrival = {
@@ -73,7 +73,7 @@ export function trackArrivals(mailboxes: readonly Mailbox[], receiver: CallbackR
       byId.set(id, arrival)
       const state = expected.get(mailbox.name)
       if (state !== undefined && mailbox.watcher !== null) state.waiting.push({ count: ++state.next, arrival })
-      await mailbox.appender.append('INBOX', [raw])
+      await mailbox.appender.append(folder, [raw])
     },
     async settle(withinMs) {
       const complete = (): boolean =>
