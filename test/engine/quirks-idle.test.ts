@@ -241,6 +241,43 @@ suite('moving and copying', () => {
     }
   })
 
+  test('a MOVE that is refused as unsupported is done by COPY, STORE and EXPUNGE, with UIDPLUS and without', async (t) => {
+    for (const refused of ['BAD Unknown command', 'NO MOVE is not supported']) {
+      for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'AUTH=PLAIN', 'MOVE']]) {
+        const { server, inbox, sent } = await play(t, { command: on('UID MOVE', { tagged: refused }) }, capabilities)
+        fill(server, 4)
+        server.setFlags('ann', 'INBOX', 1, ['\\Deleted'])
+        const session = await inbox()
+        for (const uid of [2, 3]) assert.notEqual(await session.move(uid, 'Archive'), null, refused)
+        assert.deepEqual(
+          [uidsIn(server, 'INBOX'), uidsIn(server, 'Archive')],
+          [
+            [1, 4],
+            [1, 2],
+          ],
+          refused,
+        )
+        assert.equal(sent().filter((line) => line.includes('UID MOVE')).length, 1, refused)
+      }
+    }
+  })
+
+  test('a MOVE that is refused for another reason is not tried in another way', async (t) => {
+    const { server, inbox, sent } = await play(t)
+    fill(server, 2)
+    const session = await inbox()
+    for (const words of ['NO [OVERQUOTA] Quota exceeded', 'NO [NOPERM] Not yours', 'NO [INUSE] Busy']) {
+      server.hooks = { command: on('UID MOVE', { tagged: words }) }
+      await failure(session.move(1, 'Archive'), 'server_refused')
+    }
+    server.hooks = { command: ({ name }) => (/COPY|MOVE/.test(name) ? { tagged: 'NO Not yours' } : undefined) }
+    await failure(session.move(1, 'Archive'), 'server_refused')
+    server.hooks = {}
+    assert.equal((await session.move(1, 'Archive'))?.newUid, 1)
+    assert.match(sent().at(-1) ?? '', /UID MOVE/)
+    assert.deepEqual(uidsIn(server, 'INBOX'), [2])
+  })
+
   test('without MOVE and UIDPLUS only the one message goes; what others marked stays', async (t) => {
     const { server, inbox } = await play(t, {}, ['IMAP4rev1', 'AUTH=PLAIN'])
     fill(server, 3)

@@ -151,8 +151,21 @@ async function isThere(send: Send, { searcher }: Parts, uid: number): Promise<bo
 }
 
 async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
-  const hasMove = deps.facts.offers('MOVE')
-  return hasMove ? place(send, deps, 'UID MOVE', uid, toPath) : copyAndRemove(send, deps, uid, toPath)
+  const { facts } = deps
+  if (!facts.offers('MOVE') || facts.refused('move')) return copyAndRemove(send, deps, uid, toPath)
+  return place(send, deps, 'UID MOVE', uid, toPath).catch(async (error: unknown) => {
+    if (!isUnsupported(error)) throw error
+    const placed = await copyAndRemove(send, deps, uid, toPath)
+    facts.refuse('move')
+    return placed
+  })
+}
+
+/** A NO with a code has its reason. One without may have any: COPY, STORE and EXPUNGE are refused for the same. */
+function isUnsupported(error: unknown): boolean {
+  if (!isAppError(error, 'server_refused')) return false
+  const { status, responseCode } = error.details
+  return status === 'BAD' || responseCode === null || responseCode === 'CANNOT'
 }
 
 async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {

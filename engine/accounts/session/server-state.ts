@@ -8,8 +8,8 @@ import type { Wire } from './below.ts'
 import { readFetch, type FetchItems, sequence, statusText, text, type StatusText } from './responses.ts'
 import { countOf } from './uids.ts'
 
-/** Optional parts of commands that a server may answer with BAD although it advertises them. */
-type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch'
+/** What a server may refuse although it advertises it. */
+type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch' | 'move'
 
 export type Facts = ReturnType<typeof createFacts>
 
