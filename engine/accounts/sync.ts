@@ -104,7 +104,7 @@ async function firstOpening({ deps, state }: SyncContext, uidNext: number): Prom
 }
 
 async function highestUid(session: Session): Promise<number> {
-  return Math.max(0, ...(await session.searchUids('*')))
+  return session.selected?.exists === 0 ? 0 : ((await session.searchUids('1:*')).at(-1) ?? 0)
 }
 
 /** After more than the allowed number of resets a day the folder is read anew once an hour at most. */

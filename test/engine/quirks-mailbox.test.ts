@@ -115,9 +115,27 @@ suite('what a mailbox says of itself', () => {
     }
     const session = await open()
     assert.equal((await session.select('INBOX')).uidNext, 3)
-    assert.match(sent().at(-1) ?? '', /UID FETCH \* UID$/)
+    assert.match(sent().at(-1) ?? '', /FETCH 2 /)
     assert.equal((await session.select('Archive')).uidNext, null)
     assert.match(sent().at(-1) ?? '', /STATUS/)
+  })
+
+  test('row 8: the star alone is BAD: the last message is asked for by its number', async (t) => {
+    const { server, open } = await play(t, {
+      command: ({ text }) =>
+        /(?:FETCH|UID) \*(?: |$)/.test(text) ? { tagged: 'BAD Invalid sequence set' } : undefined,
+      send: (response) =>
+        /^\* OK \[UIDNEXT/.test(response.toString()) ? null : response.toString().replace(/ ?UIDNEXT \d+/, ''),
+    })
+    fill(server, 3)
+    const session = await open()
+    assert.equal((await session.select('INBOX')).uidNext, 4)
+    assert.deepEqual(await session.searchBody('m2'), [])
+    server.expunge('ann', 'INBOX', 2)
+    await session.noop()
+    // The numbers could be sequence numbers: the last message says which.
+    assert.deepEqual(await session.searchUids('1:2'), [1])
+    assert.equal(session.closed, false)
   })
 
   test('row 25: what cannot be opened, names that say what a folder is for, an INBOX that "*" leaves out', async (t) => {

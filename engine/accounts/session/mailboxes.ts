@@ -7,10 +7,9 @@ import { AppError, isAppError } from '../../errors.ts'
 import { own } from '../../own.ts'
 import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
-import { atom, uidSet, type Argument, type ImapResponse, type Untagged, specialUse as guess } from './below.ts'
+import { atom, type Argument, type ImapResponse, type Untagged, specialUse as guess } from './below.ts'
 import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
 import {
-  readFetch,
   decimal,
   list as listOf,
   number,
@@ -23,6 +22,7 @@ import {
   inflateName,
 } from './responses.ts'
 import type { Facts } from './server-state.ts'
+import { lastUid } from './uids.ts'
 
 export function mailboxArgument(names: Names, path: string): Argument {
   return { type: 'STRING', value: names.toWire(path) }
@@ -211,15 +211,8 @@ export async function selectIn(send: Send, deps: Parts, path: string, refresh: b
 async function findUidNext(send: Send, deps: Parts, { path, exists: count }: SelectedMailbox): Promise<number | null> {
   const status = await orNull(askStatus(send, deps, path))
   if (status?.uidNext || count === 0) return status?.uidNext ?? null
-  const uids: number[] = []
-  const ask = send('UID FETCH', [uidSet('*'), atom('UID')], {
-    FETCH: (response) => {
-      const { uid } = readFetch(response)
-      if (uid !== null && uids.length < 100) uids.push(uid)
-    },
-  })
-  await orNull(ask)
-  return uids.length === 0 ? null : Math.max(...uids) + 1
+  const last = await orNull(lastUid(send, deps.facts))
+  return last === null ? null : last + 1
 }
 
 async function createMailbox(send: Send, deps: Parts, path: string): Promise<void> {

@@ -235,11 +235,18 @@ async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): P
 
 /** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
 async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'sequence'> {
-  const last = (await fetchUids(send, facts, 'UID FETCH', '*')).at(-1)
-  if (last === undefined || last.uid === null || last.sequence === last.uid) return 'unknown'
-  const answer = await ask(send, [atom('UID'), uidSet(String(last.uid))])
-  if (answer.includes(last.uid)) return 'uids'
-  return last.sequence !== null && answer.includes(last.sequence) ? 'sequence' : 'unknown'
+  const sequence = facts.selected?.exists ?? 0
+  const uid = await lastUid(send, facts)
+  if (uid === null || sequence === uid) return 'unknown'
+  const answer = await ask(send, [atom('UID'), uidSet(String(uid))])
+  if (answer.includes(uid)) return 'uids'
+  return answer.includes(sequence) ? 'sequence' : 'unknown'
+}
+
+/** Of the last message in the open folder, by its sequence number: some servers refuse `*`. null = there is none. */
+export async function lastUid(send: Send, facts: Facts): Promise<number | null> {
+  const count = facts.selected?.exists ?? 0
+  return count === 0 ? null : ((await uidsOf(send, facts, 'FETCH', String(count))).at(-1) ?? null)
 }
 
 function inSequence(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[]> {

@@ -24,10 +24,11 @@ async function started(stage: Stage): Promise<Worker> {
 
 suite('UIDNEXT', () => {
   const never: Hooks = {
+    command: ({ text: sent }) => (/ \*(?: |$)/.test(sent) ? { tagged: 'BAD Invalid sequence set' } : undefined),
     send: (response) => (/UIDNEXT/.test(text(response)) ? response.toString().replace(/UIDNEXT \d+ ?/, '') : response),
   }
   for (const capabilities of [fullCapabilities, ['IMAP4rev1']]) {
-    test(`never said (${capabilities.length} capabilities)`, async (t) => {
+    test(`never said, and "*" is refused (${capabilities.length} capabilities)`, async (t) => {
       const stage = await openStage(t, { capabilities, hooks: never })
       fill(stage.server, 'INBOX', 5)
       const worker = await started(stage)
