@@ -99,6 +99,23 @@ suite('answers to FETCH', () => {
     assert.equal(sent().length - before, 3, 'the whole is not asked for twice')
   })
 
+  test('row 28: a range that is labelled with its length too is the range', async (t) => {
+    const { server, inbox } = await play(t, {
+      send: (response, call) => {
+        const asked = /BODY\.PEEK\[(.*?)\]<(\d+\.\d+)>/.exec(call?.text ?? '')
+        if (asked === null) return response
+        return Buffer.from(response.toString('latin1').replace(/(BODY\[[^\]]*\])<\d+>/g, `$1<${asked[2]}>`), 'latin1')
+      },
+    })
+    const long = 'abcdefghij'.repeat(30_000)
+    server.append('ann', 'INBOX', multipart('multipart/mixed', 'outer', [textPart('one'), textPart(long)]))
+    const session = await inbox()
+    assert.equal((await session.fetchSection(1, '1', 524_288))?.toString(), 'one')
+    assert.equal((await session.fetchSection(1, '2', 524_288))?.toString(), long)
+    assert.equal((await session.fetchSections([1], ['2'], 524_288)).get(1)?.get('2')?.length, long.length)
+    assert.deepEqual(await session.fetchChunk(1, '2', 299_990, 20), { bytes: Buffer.from('abcdefghij'), last: true })
+  })
+
   test('row 14: a BODYSTRUCTURE that is none: headers stay, the structure is null, the neighbours are whole', async (t) => {
     const broken = [
       'BODYSTRUCTURE ("TEXT" "PLAIN" ((',

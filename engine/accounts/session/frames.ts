@@ -85,9 +85,10 @@ const inLiteral = 2
 const headLength = 1024
 /** Enough for `* 4294967295 FETCH `. */
 const wordsLength = 32
-/** Enough for `]<4294967295> {134217728}` and the line end. */
+/** Enough for `]<4294967295.134217728> {134217728}` and the line end. */
 const endLength = 64
-const marker = /(\](?:<(\d+)>)? ?~?)?\{\d+\}\r?\n$/
+/** The length of a range has no place there (RFC 3501 §7.4.2), but some servers name it: `<0.524288>`. */
+const marker = /(\](?:<(\d+)(?:\.\d+)?>)? ?~?)?\{\d+\}\r?\n$/
 
 type State = ReturnType<typeof createState>
 
