@@ -66,6 +66,8 @@ const serverTexts: readonly { readonly pattern: RegExp; readonly verdict: Verdic
   },
   { pattern: /access ?token ?(?:is )?expired|session (?:is )?expired/i, verdict: 'network', always: true },
   { pattern: /imap (?:access )?is (?:disabled|not enabled)|not enabled for imap|enable imap/i, verdict: 'permission' },
+  // Many ask a person to try again.
+  { pattern: /(?:invalid|incorrect|wrong|bad) (?:user|login|password|credential)/i, verdict: 'auth_rejected' },
   {
     pattern: /temporar(?:y|ily)|try again|unavailable|internal (?:server )?error|server busy|system error/i,
     verdict: 'auth_unavailable',

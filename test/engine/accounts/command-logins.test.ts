@@ -60,6 +60,28 @@ suite('a changed password, while the older IDLE lives', () => {
     assert.equal(oldest(running), before)
   })
 
+  const rejections: readonly (readonly [string, HookAnswer])[] = [
+    ['words without a code', { tagged: 'NO LOGIN failed. Invalid login/password for user id ann' }],
+    ['words that ask for another try', { tagged: 'NO Invalid user name or password. Please try again' }],
+    ['after a pause', { tagged: 'NO [AUTHENTICATIONFAILED] No', delayMs: 3000 }],
+    ['and the end of the connection', { tagged: 'NO [AUTHENTICATIONFAILED] No', close: 'end' }],
+    ['and BYE', { lines: ['* BYE Too many failures'], tagged: 'NO Login incorrect', close: 'end' }],
+  ]
+  for (const [name, answer] of rejections) {
+    test(`rejected: ${name}`, async (t) => {
+      const running = await idleAccounts(t, { MAILROOM_BACKOFF_AUTH: '1m' })
+      running.server.hooks = {
+        command: (call) => (call.name === 'LOGIN' || call.name === 'AUTHENTICATE' ? answer : undefined),
+      }
+      const from = Date.now()
+      assertRetry(await refusal(running), 'account_unavailable', 50_000, 60_000)
+      assert(Date.now() - from < 5000)
+      const { statusMessage, resume } = await running.record()
+      assert.equal(resume.strikes, 1)
+      assert.match(statusMessage ?? '', /rejected the login/)
+    })
+  }
+
   test('the third rejection makes it DISABLED, told once, without any further call', async (t) => {
     const running = await idleAccounts(t, { MAILROOM_BACKOFF_AUTH: '200ms' })
     running.server.setPassword('ann', 'other')
