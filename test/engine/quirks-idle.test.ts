@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net'
 import { suite, test, type TestContext } from 'node:test'
 import { fullCapabilities, type ImapServer } from '../support/imap-server/index.ts'
@@ -88,6 +89,18 @@ suite('IDLE', () => {
     await failure(idling, 'timeout')
     assert(performance.now() - started < 12_000)
     assert.equal(closings(session).length, 1)
+  })
+
+  test('row 18: the kernel asks a silent connection each minute', { skip: process.platform !== 'linux' }, async (t) => {
+    const { server, inbox } = await play(t)
+    await inbox()
+    const to = server.port.toString(16).toUpperCase().padStart(4, '0')
+    const lines = (await readFile('/proc/net/tcp', 'latin1')).split('\n')
+    // Timer 02 is the keep-alive, and the time until then is in hundredths of a second.
+    const ours = lines.filter((line) => line.trim().split(/\s+/)[2]?.endsWith(`:${to}`))
+    const due = ours.map((line) => /^02:(\w+)$/.exec(line.trim().split(/\s+/)[5] ?? '')?.[1])
+    assert.equal(due.length, 1)
+    assert(Math.abs(parseInt(due[0] ?? '', 16) - 6000) < 1500, due.join())
   })
 
   test('"+" once more in the place of an answer to DONE: the deadline goes on', async (t) => {
