@@ -242,7 +242,7 @@ const keys = {
   MAILROOM_IDLE_RENEW: [durationKey('9m', '1s'), 'IMAP: IDLE is issued anew after this time'],
   MAILROOM_INBOX_POLL: [durationKey('10s', '100ms'), 'how often INBOX is asked until the host has pushed to IDLE'],
   MAILROOM_FOLDER_POLL: [durationKey('45s', '100ms'), 'folders are polled so often; a quiet account 13 times less'],
-  MAILROOM_FOLDER_POLL_COLD: [durationKey('5m', '100ms'), 'the same of quiet folders, where LIST-STATUS is missing'],
+  MAILROOM_FOLDER_POLL_COLD: [durationKey('5m', '100ms'), 'the same of all but 50 folders, without LIST-STATUS'],
   MAILROOM_FOLDER_LIST: [durationKey('10m', '100ms'), 'how often the list of folders is read anew'],
   MAILROOM_FOLDERS_MAX: [integerKey(10_000, 100, 100_000), 'folders of one mailbox; one with more is not read'],
   MAILROOM_FLAG_COMPARE: [durationKey('30m', '0ms'), 'full comparison of flags where CONDSTORE is missing'],

@@ -1,7 +1,7 @@
 /**
  * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS gives all
- * in one command; without it STATUS is asked of hot folders at every poll and of the others now and then, and at a look
- * out of turn of those where mail is likely to have been moved.
+ * in one command; without it STATUS is asked at every poll of the folders where something is likely to have happened,
+ * and of the others now and then.
  */
 import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
@@ -14,15 +14,16 @@ import { openNotes } from './identity.ts'
 import { isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
-/** A folder that changed within this time is asked at every poll. */
-const hotMs = 10 * 60_000
-const hotUses = new Set(['\\Inbox', '\\Sent', '\\All'])
-/** Folders asked at a look out of turn. */
-const lookedMost = 50
+/** Folders asked at every poll where each has to be asked for. */
+const askedMost = 50
+/** Folders whose flags are compared at one poll: each costs a SELECT. */
+const comparedMost = 10
 
 export function createFolderPoll(context: SyncContext) {
   const { deps, state, session } = context
   const asked = new Map<string, number>()
+  /** By path: when `uncompared` named it last. */
+  const compared = new Map<string, number>()
   let hasPolled = false
   let listedAt = Number.NEGATIVE_INFINITY
 
@@ -44,9 +45,10 @@ export function createFolderPoll(context: SyncContext) {
 
   /**
    * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The
-   * first call answers besides all folders whose counts do not say enough (silentPaths).
+   * first call answers besides all folders whose counts do not say enough (silentPaths). `giveWay` is called between
+   * two folders.
    */
-  async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
+  async function poll(look: ReadonlySet<string> | null = null, giveWay?: () => Promise<void>): Promise<string[]> {
     const isFirst = !hasPolled
     hasPolled = true
     const silent = (): string[] => (isFirst ? silentPaths(context) : [])
@@ -54,11 +56,11 @@ export function createFolderPoll(context: SyncContext) {
     const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
     const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
     let lacking = false
-    const likely = look === null ? new Set<string>() : likelyIds(state, look)
+    const likely = likelyIds(state, look ?? new Set())
     for (const { id, path } of [...state.folders.values()]) {
       const folder = state.folders.get(id)
       if (folder?.selectable !== true) continue
-      if (!likely.has(id) && deps.now() - (asked.get(id) ?? 0) < patience(context, folder)) continue
+      if (!likely.has(id) && deps.now() - (asked.get(id) ?? 0) < deps.config.MAILROOM_FOLDER_POLL_COLD) continue
       asked.set(id, deps.now())
       // The mailbox that is open reports what is new with NOOP; some servers only know it by STATUS.
       if (path === session.selected?.path) await session.noop()
@@ -66,6 +68,7 @@ export function createFolderPoll(context: SyncContext) {
       state.heard()
       if (reported === 'missing') lacking ||= folder.cursor !== null
       else if (reported) moved.add(path)
+      await giveWay?.()
     }
     return [...moved, ...silent(), ...(lacking ? await list() : [])]
   }
@@ -79,6 +82,8 @@ export function createFolderPoll(context: SyncContext) {
     list,
     poll,
     ask,
+    /** Paths of some folders in which flags may have changed unseen; those that were named last come last. */
+    uncompared: (): string[] => takeSilent(context, compared),
     /** The server says so unasked. Answers whether the folder has to be caught up. */
     async hear(path: string, status: MailboxStatus): Promise<boolean> {
       const folder = state.folderByPath(path)
@@ -88,11 +93,23 @@ export function createFolderPoll(context: SyncContext) {
     },
     /** All folders have been asked since then, in ms since 1970; Infinity where each poll asks all. */
     get askedAt(): number {
-      if (session.capabilities.listStatus) return Number.POSITIVE_INFINITY
-      const read = [...state.folders.values()].filter((folder) => !isLeftAlone(folder, deps.now()))
-      return Math.min(...read.map(({ id }) => asked.get(id) ?? 0))
+      return session.capabilities.listStatus ? Number.POSITIVE_INFINITY : lastOfAll(context, asked)
     },
   }
+}
+
+function lastOfAll({ state, deps }: SyncContext, asked: ReadonlyMap<string, number>): number {
+  const read = [...state.folders.values()].filter((folder) => !isLeftAlone(folder, deps.now()))
+  return Math.min(...read.map(({ id }) => asked.get(id) ?? 0))
+}
+
+function takeSilent(context: SyncContext, compared: Map<string, number>): string[] {
+  const at = (path: string): number => compared.get(path) ?? 0
+  const next = silentPaths(context)
+    .sort((one, other) => at(one) - at(other))
+    .slice(0, comparedMost)
+  for (const path of next) compared.set(path, context.deps.now())
+  return next
 }
 
 /** Not by NOOP: Dovecot ends the connection where the folder is gone. */
@@ -108,20 +125,13 @@ function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
   return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
 }
 
-/** How long a folder is left alone where each has to be asked for. */
-function patience({ deps, session }: SyncContext, folder: FolderRecord): number {
-  const { MAILROOM_FOLDER_POLL: often, MAILROOM_FOLDER_POLL_COLD: seldom } = deps.config
-  if (folder.path === session.selected?.path || hotUses.has(folder.specialUse ?? '')) return often
-  return deps.now() - (folder.cursor?.syncedAt ?? 0) < hotMs ? often : seldom
-}
-
 /** The named ones, those with a use of their own, and then the ones in which something happened last. */
 function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<string> {
   const rank = ({ path, specialUse }: FolderRecord): number => (named.has(path) ? 0 : specialUse === null ? 2 : 1)
   const sorted = [...folders.values()].sort(
     (one, other) => rank(one) - rank(other) || (other.cursor?.syncedAt ?? 0) - (one.cursor?.syncedAt ?? 0),
   )
-  return new Set(sorted.slice(0, lookedMost).map(({ id }) => id))
+  return new Set(sorted.slice(0, askedMost).map(({ id }) => id))
 }
 
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean | 'missing'> {
@@ -230,7 +240,7 @@ function isMoved(
   return read || flagged || isAhead(status, cursor)
 }
 
-function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {
+export function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {
   return capabilities.condstore && highestModseq !== '0'
 }
 

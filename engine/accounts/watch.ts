@@ -9,14 +9,15 @@
  *
  * Where NOTIFY is offered the server tells of the other folders. Whether it does or not, they are polled
  * MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance after each poll
- * without: what was not told is found then.
+ * without: what was not told is found then. Counts do not show the flags that others change: without CONDSTORE those of
+ * the newest messages are compared, of INBOX at each poll, of other folders until the account is quiet.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
  * setting.
  */
 import { toAppError } from '../errors.ts'
-import { createFolderPoll } from './folders.ts'
+import { createFolderPoll, hasModseqs } from './folders.ts'
 import { reportGone } from './gone.ts'
 import type { Hosts } from './hosts.ts'
 import type { MailboxStatus, SessionEvent } from './session-types.ts'
@@ -190,8 +191,9 @@ async function readPushed(watch: Watch): Promise<void> {
   const { context } = watch
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
-  context.state.stir()
   const { news, flags } = watch
+  if (!news && !flags) return
+  context.state.stir()
   Object.assign(watch, { news: false, flags: false })
   const folder = { ...context, folderId: inbox.id }
   if (news) await readNew(folder)
@@ -224,18 +226,26 @@ async function poll(watch: Watch): Promise<void> {
   const look = looks.begin()
   const begunAt = context.deps.now()
   watch.stirredAt = Number.POSITIVE_INFINITY
-  const moved = await folders.poll(look)
+  const moved = await folders.poll(look, () => readPushed(watch))
   const found = moved.includes('INBOX') && (await findNews(context))
-  context.state.moved.found(moved, Math.min(begunAt, folders.askedAt))
+  if (!moved.includes('INBOX')) await compareInbox(context)
+  const { MAILROOM_FOLDER_POLL: often } = context.deps.config
+  const uncompared = watch.pollMs < quietFactor * often ? folders.uncompared() : []
+  context.state.moved.found([...moved, ...uncompared], Math.min(begunAt, folders.askedAt))
   const isHolding = await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   const isQuiet = moved.length === 0 && look === null && !isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
+}
+
+async function compareInbox(context: SyncContext): Promise<void> {
+  const { id: folderId, cursor } = context.state.folderByPath('INBOX') ?? {}
+  if (folderId !== undefined && cursor && !hasModseqs(context.session, cursor))
+    await syncFlags({ ...context, folderId }, null)
 }
 
 /** Whether messages have come or gone. Flags are no measure: some servers push those of others seldom or never. */
