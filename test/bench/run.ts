@@ -9,6 +9,7 @@ import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
 import { pair } from './pair.ts'
 import { payloads } from './payloads.ts'
+import { recover } from './recover.ts'
 import { soak } from './soak.ts'
 import { store } from './store.ts'
 
@@ -21,6 +22,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   memory,
   pair,
   payloads,
+  recover,
   soak,
   store,
 }

@@ -36,6 +36,8 @@ export interface Dovecot extends PrivateServer {
   readonly tlsPort: number | null
   /** What could not be prepared, in words; null when all is well. */
   readonly warning: string | null
+  /** Into INBOX as the mail system does it, in the format maildir; also while it is stopped. */
+  deliver(user: string, raw: string): void
   /** Connections that are logged in now. */
   connections(): Promise<number>
   /** Another UIDVALIDITY for the folder; the mail stays. */
@@ -61,6 +63,7 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
   const file = join(dir, 'dovecot.conf')
   const daemon = createDaemon(() => ['dovecot', '-F', '-c', file], env)
   const log = (): string => `dovecot said: ${daemon.output()}\n${tailOf(join(dir, 'dovecot.log'))}`
+  let delivered = 0
   let password = options.password ?? 'correct-horse'
 
   const configure = (): void => {
@@ -91,6 +94,12 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
     warning,
     append: (user, ...letter) => appendOnce(open(user), ...letter),
     connect: open,
+    deliver(user, raw) {
+      const folder = join(dir, 'mail', user, 'maildir', 'new')
+      const path = join(folder, `${Date.now()}.${(delivered += 1)}.test`)
+      writeFileSync(path, raw)
+      chownSync(path, owner.uid, owner.gid)
+    },
     async connections() {
       const { stdout } = await run('doveadm', ['-c', file, 'who', '-1'], { env })
       return stdout.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('username')).length

@@ -59,7 +59,8 @@ async function build(options: FleetOptions, parts: AsyncDisposableStack): Promis
     mailboxes,
     users,
     async connect() {
-      const ids = await inParallel(mailboxes, 8, (email) => createUser(service, dovecot, email))
+      const status = { status_callback_url: `${receiver.url}/status` }
+      const ids = await inParallel(mailboxes, 8, (email) => createUser(service, dovecot, email, status))
       users.splice(0, users.length, ...ids)
       await inParallel(users, 8, (id) =>
         until(`the mail of user ${id}`, () => listsMail(service, id), { withinMs: 300_000, everyMs: 200 }),
