@@ -9,7 +9,7 @@ export interface KnownHost {
 
 export type Hosts = ReturnType<typeof createHosts>
 
-/** Hosts kept; beyond that the first one is forgotten. Callers choose the names. */
+/** Hosts kept; beyond that the one that was asked for longest ago is forgotten. Callers choose the names. */
 const most = 10_000
 
 export function createHosts() {
@@ -18,6 +18,7 @@ export function createHosts() {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
       const host = hosts.get(key) ?? { pushes: false, unreached: new Set() }
+      hosts.delete(key)
       hosts.set(key, host)
       const [oldest = key] = hosts.keys()
       if (hosts.size > most) hosts.delete(oldest)

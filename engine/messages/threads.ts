@@ -96,7 +96,10 @@ export async function conversationsOf(
 ): Promise<ReadonlyMap<string, Conversation>> {
   const alone = readsOf(store, accountId)
   const reads: Reads = {
-    byMessageIds: together(alone.byMessageIds, (all, ids) => new Map([...all].filter(([id]) => ids.includes(id)))),
+    byMessageIds: together(alone.byMessageIds, (all, ids) => {
+      const own = ids.map((id) => [id, all.get(id)] as const)
+      return new Map(own.flatMap(([id, found]) => (found === undefined ? [] : [[id, found] as const])))
+    }),
     inThreads: together(alone.inThreads, (all, names) => {
       // Beside a long thread others may be missing.
       if (all.length >= mostOfThread) return alone.inThreads(names)
