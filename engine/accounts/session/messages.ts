@@ -161,11 +161,14 @@ async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Pro
   })
 }
 
-/** A NO with a code has its reason. One without may have any: COPY, STORE and EXPUNGE are refused for the same. */
+const unsupportedTexts =
+  /unsupported|not (?:supported|implemented)|(?:unknown|unrecogni[sz]ed|invalid|no such) command/i
+
+/** Any other NO has a reason that would leave a copy behind: what may not be moved may perhaps be copied. */
 function isUnsupported(error: unknown): boolean {
   if (!isAppError(error, 'server_refused')) return false
-  const { status, responseCode } = error.details
-  return status === 'BAD' || responseCode === null || responseCode === 'CANNOT'
+  const { status, responseCode, response } = error.details
+  return status === 'BAD' || responseCode === 'CANNOT' || unsupportedTexts.test(String(response))
 }
 
 async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
