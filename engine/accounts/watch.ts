@@ -10,7 +10,7 @@
  * Where NOTIFY is offered the server tells of the other folders. Whether it does or not, they are polled
  * MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance after each poll
  * without: what was not told is found then. Counts do not show the flags that others change: without CONDSTORE those of
- * the newest messages are compared, of INBOX at each poll, of other folders until the account is quiet.
+ * the newest messages are compared at each poll until the account is quiet.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
@@ -27,6 +27,8 @@ import type { SyncContext } from './write.ts'
 /** What is reported this soon after IDLE begins, or this late, may be so because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
+/** While folders are asked INBOX is heard this often at least. */
+const turnMs = 300
 /** Polls of a quiet account are at most this many times as far apart: 10 min. */
 export const quietFactor = 13
 /**
@@ -226,11 +228,12 @@ async function poll(watch: Watch): Promise<void> {
   const look = looks.begin()
   const begunAt = context.deps.now()
   watch.stirredAt = Number.POSITIVE_INFINITY
-  const moved = await folders.poll(look, () => readPushed(watch))
-  const found = moved.includes('INBOX') && (await findNews(context))
-  if (!moved.includes('INBOX')) await compareInbox(context)
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
-  const uncompared = watch.pollMs < quietFactor * often ? folders.uncompared() : []
+  const moved = await folders.poll(look, createGiveWay(watch))
+  const found = moved.includes('INBOX') && (await findNews(context))
+  const compares = watch.pollMs < quietFactor * often
+  if (compares && !moved.includes('INBOX')) await compareInbox(context)
+  const uncompared = compares ? folders.uncompared() : []
   context.state.moved.found([...moved, ...uncompared], Math.min(begunAt, folders.askedAt))
   const isHolding = await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
@@ -240,6 +243,19 @@ async function poll(watch: Watch): Promise<void> {
   const isQuiet = moved.length === 0 && look === null && !isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
+}
+
+/** Between the questions of a poll, which may take seconds where each folder has to be asked for. */
+function createGiveWay(watch: Watch): () => Promise<void> {
+  const { session, deps } = watch.context
+  let heardAt = deps.now()
+  return async () => {
+    if (deps.now() - heardAt >= turnMs) {
+      await session.noop()
+      heardAt = deps.now()
+    }
+    await readPushed(watch)
+  }
 }
 
 async function compareInbox(context: SyncContext): Promise<void> {

@@ -44,6 +44,21 @@ test('mail in a folder that has been quiet for long is heard of with the next po
   await running.tells(['received elsewhere Project 9'])
 })
 
+test('while many folders are asked for INBOX is heard, and its mail told', async (t) => {
+  const options = { capabilities: plainCapabilities, settings: { ...settings, MAILROOM_INBOX_POLL: '1h' } }
+  const running = await watchingAccounts(t, options, ({ server }) => {
+    for (let n = 1; n <= 40; n += 1) server.createFolder('ann', `Project ${n}`)
+  })
+  const { server } = running
+  server.hooks = { command: ({ name }) => (name === 'STATUS' ? { delayMs: 100, proceed: true } : undefined) }
+  const asked = (name: string): number => server.log.filter(({ line }) => line.includes(` ${name} `)).length
+  const from = asked('STATUS "Project')
+  await until('a poll begins', () => asked('STATUS "Project') > from)
+  server.append('ann', 'INBOX', letter('meanwhile'))
+  await running.tells(['received meanwhile INBOX'])
+  assert(asked('STATUS "Project') < from + 20, 'before the poll ends')
+})
+
 for (const [path, subject] of [
   ['INBOX', 'm1'],
   ['Project 9', 'p1'],
