@@ -45,7 +45,13 @@ ${chartStyle}/* For those who hear the page. */
 .away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .login { max-width: 380px; margin: 12vh auto 0; } .login form { display: grid; gap: 12px; } [hidden] { display: none !important; }
 #stale, #gone { margin: 0; color: var(--bad); font-size: 13px; }
-@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label, form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; } }
+@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label { width: calc(50% - 5px); } form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; }
+  /* Each row of a list is a card. */
+  .wide table { min-width: 0; } .wide table, .wide tbody, .wide tr { display: block; } .wide thead { display: none; }
+  .wide tr { margin-bottom: 10px; padding: 9px 12px; border: 1px solid var(--line); border-radius: 10px; }
+  .wide td, .wide td.n { position: relative; display: block; min-height: 26px; padding: 2px 0 2px 118px; border: 0; text-align: left; } .wide td:empty { display: none; }
+  .wide td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); font-size: 12.5px; }
+  .wide td:first-child { padding: 0 0 5px; font-weight: 600; } .wide td:first-child::before { content: none; } }
 `
 
 /**

@@ -94,7 +94,7 @@ export function table<T>(rows: readonly T[], none: string, columns: Columns<T>):
       ${rows.map(
         (row) =>
           html`<tr>
-            ${all.map(({ kind, cell }) => html`<td class="${kind}">${cell(row)}</td>`)}
+            ${all.map(({ name, kind, cell }) => html`<td class="${kind}" data-label="${name}">${cell(row)}</td>`)}
           </tr>`,
       )}
     </tbody>

@@ -151,6 +151,17 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.context().close()
     })
 
+    test('on a phone an account is a card with why and next, and nothing of it is beside the screen', async () => {
+      const page = await visit('phone')
+      await page.goto('/console/accounts?failure=network')
+      const card = page.getByRole('row', { name: world.lost })
+      for (const text of [/ECONNREFUSED/, /connects again/]) {
+        const { x, width } = (await card.getByText(text).boundingBox()) ?? assert.fail(String(text))
+        assert.ok(x >= 0 && x + width <= looks.phone.viewport.width, String(text))
+      }
+      await page.context().close()
+    })
+
     test('among all, one is found by a part of its address; the list has pages', async () => {
       const page = await visit()
       const total = accounts + 3
