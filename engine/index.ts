@@ -1,5 +1,6 @@
 /** All that api/ and main may see of the engine. */
-export { charts, type ChartState, type ChartTransition, shownStates } from '../machines/view.ts'
+export { type Arrow, type Drawing, drawings, eventsOf, statesOf } from '../machines/drawing.ts'
+export { shownStates } from '../machines/view.ts'
 export { conditions } from '../machines/events.ts'
 export { isBeingRead, isReadAnew } from './accounts/commands/placed.ts'
 export { streamBytes } from './accounts/commands/reading.ts'

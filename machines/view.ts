@@ -181,6 +181,28 @@ interface Transition {
   readonly guard?: unknown
 }
 
+/** A transition that was taken. */
+export interface Taken {
+  readonly from: string
+  readonly event: string
+  readonly to: string
+}
+
+export type TransitionDefinition = Transition & { readonly source: AnyStateNode }
+
+/** Those that led to another state, or into the same one again. */
+export function takenOf(transitions: readonly TransitionDefinition[]): Taken[] {
+  return transitions.flatMap(({ source, eventType, target = [] }) =>
+    target.map((to) => ({ from: pathOf(source), event: eventText(eventType), to: pathOf(to) })),
+  )
+}
+
+/** Of the name of a timer's event: the state that it runs in, and its name in the chart. null = it is no timer's. */
+export function timerOf(eventType: string): Omit<Taken, 'to'> | null {
+  const [, delay, from] = /^xstate\.after\.([^.]+)\.[^.]+\.(.+)$/.exec(eventType) ?? []
+  return delay === undefined || from === undefined ? null : { from, event: `after ${delay}` }
+}
+
 function stateOf(node: AnyStateNode): ChartState {
   const transitions: readonly Transition[] = [...node.transitions.values(), node.always ?? []].flat()
   const after: readonly Transition[] = node.after

@@ -20,7 +20,7 @@ import { address, answer, time, view } from '../examples.ts'
 import { eventStreamHeaders, StreamAnswer } from '../route.ts'
 import { filledText } from '../values.ts'
 import { accountFields, accountRow, type AccountRow, findAccount, presentAccount } from './accounts.ts'
-import { adminRoute, count, presentSteps, sentence, stepView, utc } from './shared.ts'
+import { adminRoute, count, presentSteps, presentWays, sentence, stepView, utc, wayFields } from './shared.ts'
 
 export const explanationView = answer({
   why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
@@ -46,6 +46,7 @@ const accountView = view('AdminAccountDetail', {
     ['running.life.waiting.backoff', 'running.status.ok'],
     'the states of its chart that are active, as paths',
   ],
+  ...wayFields,
   explain: explanationView,
   steps: [z.array(stepView), [], 'the last 100, oldest first'],
   wire: [
@@ -95,6 +96,7 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     tags: [...(seen?.tags ?? [])],
     active: [...(seen?.active ?? [])],
     steps: presentSteps(seen),
+    ...presentWays(seen),
     explain: explainAccount(engine, account),
     wire: wire?.lines() ?? [],
     frozen: frozen && { at: seconds(frozen.at), failure: frozen.failure, lines: [...frozen.lines] },

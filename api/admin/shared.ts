@@ -42,6 +42,24 @@ export function presentSteps(view: Pick<ActorView, 'steps'> | null): z.input<typ
   return (view?.steps ?? []).map((step) => ({ ...step, at: step.at / 1000 }))
 }
 
+const from = [z.string(), 'running.life.connecting', 'path of a state'] as const
+const event = [z.string(), 'connect failed'] as const
+
+/** What came last in the chart of an actor, and what its timers will do. */
+export const wayFields = {
+  last: [
+    z.array(answer({ from, event, to: [z.string(), 'running.life.deciding'] })),
+    [],
+    'the transitions of the last step of each region of the chart',
+  ],
+  timers: [z.array(answer({ from, event: [z.string(), 'after wait'], at: [z.int(), time] })), []],
+} as const
+
+export function presentWays(view: Pick<ActorView, 'last' | 'timers'> | null) {
+  const timers = (view?.timers ?? []).map((timer) => ({ ...timer, at: seconds(timer.at) }))
+  return { last: [...(view?.last ?? [])], timers }
+}
+
 /** Rejects with `not_found` when there is no such record. */
 export async function found<T>(kind: string, id: string, record: Promise<T | null>): Promise<T> {
   const known = await record

@@ -17,7 +17,7 @@ import { presentDelivery } from '../lite/webhooks/deliveries.ts'
 import { deliveryFields, deliveryStates, redeliverAnswer } from '../lite/webhooks/schema.ts'
 import { choice, filledText, flag, given, optional } from '../values.ts'
 import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
-import { presentSteps, stepView, total } from './shared.ts'
+import { presentSteps, presentWays, stepView, total, wayFields } from './shared.ts'
 
 const webhookFields = {
   id: [z.string(), ids.webhook],
@@ -50,6 +50,7 @@ const webhookView = view('AdminWebhookDetail', {
   created: [z.int(), time],
   tags: [z.array(z.string()), ['idle']],
   active_states: [z.array(z.string()), ['running.work.idle'], 'the states of its chart that are active, as paths'],
+  ...wayFields,
   steps: [z.array(stepView), []],
 })
 export type WebhookDetail = z.input<typeof webhookView>
@@ -202,6 +203,7 @@ export async function webhookDetail(engine: Engine, id: string): Promise<Webhook
     tags: [...(seen?.tags ?? [])],
     active_states: [...(seen?.active ?? [])],
     steps: presentSteps(seen),
+    ...presentWays(seen),
   }
 }
 

@@ -1,15 +1,15 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
-import { charts, conditions, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
+import { conditions, drawings, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
 import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount, reconnectLink } from '../admin/account.ts'
 import { sentence } from '../admin/shared.ts'
 import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
+import { chartCard } from './chart.ts'
 import { action, page, type Visit } from './frame.ts'
 import {
   card,
-  chartCard,
   choose,
   developerFilter,
   developerLink,
@@ -73,7 +73,8 @@ export const account = page('/console/accounts/{id}', z.object({}), async ({ pat
   const seen = await accountDetail(visit.engine, path.id)
   const { live } = visit
   const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
-    ${card('Why', live('why', why(seen.explain)))} ${chartCard(charts.account, seen.active, live)}
+    ${card('Why', live('why', why(seen.explain)))}
+    ${chartCard(`State chart of ${seen.email}`, drawings.account, seen, live)}
     <div class="halves">
       ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}
       ${card('Wire', html`${scrolling('Wire', live('wire', wire(seen.wire)), 'scroll tail')} ${frozen(seen.frozen, live)}`)}

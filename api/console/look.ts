@@ -1,5 +1,6 @@
 /** How the console looks, its one script, and the frame around each page. */
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
+import { chartStyle } from './chart.ts'
 import type { Shown } from './frame.ts'
 
 const style = `${basics}
@@ -20,7 +21,7 @@ p { margin: 0 0 10px; } .soft { color: var(--soft); } .bad { color: var(--bad); 
 .halves > * { min-width: 0; }
 .card dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 3px 16px; margin: 0; } dt { color: var(--soft); } dd { margin: 0; }
 .number { margin: 0; font-size: 25px; font-weight: 600; font-variant-numeric: tabular-nums; } .number small { font-size: 13px; font-weight: 400; }
-.scroll { overflow: auto; max-height: 480px; } .wide { overflow-x: auto; } .wide table { min-width: 900px; } .scroll table { min-width: 440px; }
+.scroll { overflow: auto; max-height: 480px; } .wide { overflow-x: auto; } .wide table { min-width: 900px; } .wide svg.chart { min-width: 860px; max-width: 100%; height: auto; } .scroll table { min-width: 440px; }
 .tail { display: flex; flex-direction: column-reverse; } .tail > * { flex: none; }
 .scroll + *, .wide + *, [data-live] + *, table + p, form.row + .wide, dl + form.inline { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; overflow-wrap: break-word; } time { white-space: nowrap; } th, td { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
@@ -40,14 +41,17 @@ button.danger, .button.danger { color: var(--bad); } button.main { color: var(--
 .pager { display: flex; gap: 14px; align-items: center; margin-top: 12px; }
 svg.line { display: block; width: 100%; height: 54px; margin-top: 8px; } svg.line path { fill: none; stroke: var(--accent); stroke-width: 1.5; vector-effect: non-scaling-stroke; } svg.line path.area { fill: var(--tint); stroke: none; }
 svg.bar { width: 100%; height: 8px; } svg.bar rect { fill: var(--line); } svg.bar rect.part { fill: var(--calm); } svg.bar rect.good { fill: var(--good); } svg.bar rect.busy { fill: var(--busy); } svg.bar rect.bad { fill: var(--bad); }
-.state { min-width: 0; padding: 5px 9px; border: 1px solid var(--line); border-radius: 8px; font-size: 13px; color: var(--soft); }
-.inner { display: flex; flex-wrap: wrap; gap: 7px; align-items: flex-start; margin-top: 6px; } .state.parallel > .inner > .state { border-style: dashed; flex: 1 1 auto; }
-.state.on { border-color: var(--accent); color: var(--ink); } .state.on.leaf { background: var(--accent); color: var(--paper); font-weight: 600; }
-/* For those who hear the page. */
+${chartStyle}/* For those who hear the page. */
 .away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .login { max-width: 380px; margin: 12vh auto 0; } .login form { display: grid; gap: 12px; } [hidden] { display: none !important; }
 #stale, #gone { margin: 0; color: var(--bad); font-size: 13px; }
-@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label, form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; } }
+@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label { width: calc(50% - 5px); } form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; }
+  /* Each row of a list is a card. */
+  .wide table { min-width: 0; } .wide table, .wide tbody, .wide tr { display: block; } .wide thead { display: none; }
+  .wide tr { margin-bottom: 10px; padding: 9px 12px; border: 1px solid var(--line); border-radius: 10px; }
+  .wide td, .wide td.n { position: relative; display: block; min-height: 26px; padding: 2px 0 2px 118px; border: 0; text-align: left; } .wide td:empty { display: none; }
+  .wide td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); font-size: 12.5px; }
+  .wide td:first-child { padding: 0 0 5px; font-weight: 600; } .wide td:first-child::before { content: none; } }
 `
 
 /**
@@ -62,7 +66,7 @@ const span = (s) => s < 3600 ? Math.floor(s / 60) + ':' + two(s % 60)
   : s < 172800 ? Math.floor(s / 3600) + ' h ' + Math.floor(s % 3600 / 60) + ' min' : Math.floor(s / 86400) + ' days'
 function tick() {
   const now = Math.floor((Date.now() + ahead) / 1000)
-  for (const one of document.querySelectorAll('time[data-until]')) {
+  for (const one of document.querySelectorAll('[data-until]')) {
     const left = Number(one.dataset.until) - now
     one.textContent = left > 0 ? 'in ' + span(left) : 'now'
   }

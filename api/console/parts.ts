@@ -1,6 +1,5 @@
-/** What the pages are made of: times, states, tables, small charts, and the state chart and steps of an actor. */
+/** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
 import type { z } from 'zod'
-import type { ChartState } from '../../engine/index.ts'
 import { type stepView, utc } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
@@ -95,7 +94,7 @@ export function table<T>(rows: readonly T[], none: string, columns: Columns<T>):
       ${rows.map(
         (row) =>
           html`<tr>
-            ${all.map(({ kind, cell }) => html`<td class="${kind}">${cell(row)}</td>`)}
+            ${all.map(({ name, kind, cell }) => html`<td class="${kind}" data-label="${name}">${cell(row)}</td>`)}
           </tr>`,
       )}
     </tbody>
@@ -282,60 +281,6 @@ export function shownOnce(title: string, secrets: Readonly<Record<string, string
     </div>
     <p><a class="button" href="${back}">Continue</a></p>`
   return { title, content }
-}
-
-/*
- * What an actor is in and has done: its state chart as nested boxes, drawn from the machine's own tree with the active
- * states lit, and its steps.
- */
-
-export function chartCard(root: ChartState, active: readonly string[], live: Visit['live']): Html {
-  const lit = litOf(active)
-  const chart = html`<div class="inner">${root.children.map((child) => box(child, lit))}</div>`
-  const ways = html`<details>
-    <summary>Transitions from here</summary>
-    ${scrolling('Transitions', live('ways', waysOut(root, lit)))}
-  </details>`
-  return card('Chart', html`${live('chart', chart)} ${ways}`)
-}
-
-/** The active states and all that they are in. */
-function litOf(active: readonly string[]): ReadonlySet<string> {
-  return new Set(
-    active.flatMap((path) => path.split('.').map((_part, index, parts) => parts.slice(0, index + 1).join('.'))),
-  )
-}
-
-function box({ path, type, children }: ChartState, lit: ReadonlySet<string>): Html {
-  const on = lit.has(path) ? 'on' : ''
-  const leaf = children.length === 0 ? 'leaf' : ''
-  return html`<div class="state ${type} ${on} ${leaf}" data-state="${path}">
-    ${nameOf(path)}${on !== '' && html`<span class="away">, active</span>`}
-    ${children.length > 0 && html`<div class="inner">${children.map((child) => box(child, lit))}</div>`}
-  </div>`
-}
-
-function nameOf(path: string): string {
-  return path.split('.').at(-1) ?? path
-}
-
-/** What may happen now: the transitions of the states that are active. */
-function waysOut(root: ChartState, lit: ReadonlySet<string>): Html {
-  const ways = allOf(root)
-    .filter(({ path }) => lit.has(path))
-    .flatMap(({ path, transitions }) => transitions.map((transition) => ({ path, ...transition })))
-    .filter(({ targets }) => targets.length > 0)
-  return table(ways, 'There is no transition from here.', {
-    State: ({ path }) => html`<code>${nameOf(path)}</code>`,
-    Event: ({ event, guard }) =>
-      html`<code>${event === '' ? 'at once' : event}</code>${guard !== null && html` <small>if ${guard}</small>`}`,
-    'Next state': ({ targets }) =>
-      html`<code>${targets.map((path) => path.replace(/^running\./, '')).join(', ')}</code>`,
-  })
-}
-
-function allOf(node: ChartState): ChartState[] {
-  return [node, ...node.children.flatMap(allOf)]
 }
 
 export function steps(rows: readonly z.input<typeof stepView>[]): Html {

@@ -1,6 +1,6 @@
 /** Webhooks, one webhook with its callbacks, and one callback. */
 import { z } from 'zod'
-import { charts, shownStates } from '../../engine/index.ts'
+import { drawings, shownStates } from '../../engine/index.ts'
 import {
   deliveriesQuery,
   type DeliveryDetail,
@@ -16,19 +16,9 @@ import {
 } from '../admin/webhooks.ts'
 import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
+import { chartCard } from './chart.ts'
 import { action, page } from './frame.ts'
-import {
-  card,
-  chartCard,
-  developerFilter,
-  developerLink,
-  facts,
-  idLink,
-  lasted,
-  link,
-  moment,
-  nextWords,
-} from './parts.ts'
+import { card, developerFilter, developerLink, facts, idLink, lasted, link, moment, nextWords } from './parts.ts'
 import { ordinal, pager, pill, scrolling, searchedList, select, since, steps, table, until } from './parts.ts'
 
 const receivers = [
@@ -77,7 +67,8 @@ export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ 
     </form>
     ${scrolling('Callbacks', live('deliveries', deliveryTable(deliveries)), 'wide')}
     ${pager(here, values, { shown: deliveries.length, total: null })}`
-  const content = html`${card(null, live('how', how(seen)))} ${chartCard(charts.webhook, seen.active_states, live)}
+  const content = html`${card(null, live('how', how(seen)))}
+  ${chartCard('State chart of the webhook', drawings.webhook, { ...seen, active: seen.active_states }, live)}
   ${card('Callbacks', callbacks)} ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}`
   return { title: seen.callback_url, content }
 })

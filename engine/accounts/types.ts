@@ -1,6 +1,6 @@
 /** What email accounts have in common with the rest of the engine and the API. */
 import type { Readable } from 'node:stream'
-import type { ActorFacts } from '../../machines/view.ts'
+import type { ActorFacts, Taken } from '../../machines/view.ts'
 import type { FailureClass } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, SourceOptions } from '../store/records.ts'
 import type { ChangeDraft } from '../store/port.ts'
@@ -110,6 +110,9 @@ export interface ActorView extends PoolFacts {
   readonly active: readonly string[]
   /** The last 100 steps, oldest first, without secrets. */
   readonly steps: readonly ActorStep[]
+  /** The last transitions of each region of its chart. */
+  readonly last: readonly Taken[]
+  readonly timers: readonly (Omit<Taken, 'to'> & { readonly at: number })[]
 }
 
 export interface PartsRead extends ReadonlyMap<string, Buffer> {

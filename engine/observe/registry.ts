@@ -2,16 +2,13 @@
  * The supervisor pool: id → root actor. Each actor is a root of its own, so a pool of thousands costs no more than its
  * members, and one that dies takes no other with it. A death is a bug: it is logged, counted, and the actor is started
  * again from its record, alone, after a back-off that doubles while it keeps dying.
- *
- * The last steps of each actor are kept for the operators' console: what came in, and where it led. A step holds the
- * event's name, a failure's class and the state's name; never a message, an address or any other content, so there is
- * no secret to leak.
  */
-import { type ActorFacts, eventText } from '../../machines/view.ts'
+import { type ActorFacts, type Taken, timerOf } from '../../machines/view.ts'
 import type { ActorStep, ActorView, PoolFacts } from '../accounts/types.ts'
 import type { Logger } from './log.ts'
 import { workAs } from './loop.ts'
 import type { Metrics } from './metrics.ts'
+import { createStepRing, eventName, type InspectedEvent, rootStep, type StepRing, transitionsIn } from './steps.ts'
 
 /** What the pool asks of an actor; XState's root actors have it. */
 export interface PoolActor<TEvent, TSnapshot> {
@@ -20,6 +17,14 @@ export interface PoolActor<TEvent, TSnapshot> {
   send(event: TEvent | { readonly type: 'STOP' }): void
   getSnapshot(): TSnapshot
   subscribe(observer: { error?: (error: unknown) => void; complete?: () => void }): unknown
+  readonly system?: { getSnapshot(): { readonly _scheduledEvents: Readonly<Record<string, ScheduledEvent>> } }
+}
+
+/** Of XState's scheduler. */
+interface ScheduledEvent {
+  readonly startedAt: number
+  readonly delay: number
+  readonly event: { readonly type: string }
 }
 
 /** Tests bring one of their own. */
@@ -61,6 +66,8 @@ interface RegistryOptions<TInput, TEvent, TSnapshot> {
 interface Entry<TEvent, TSnapshot> {
   readonly id: string
   readonly ring: StepRing
+  /** By region of the chart: the transitions of its last step. */
+  readonly last: Map<string, readonly Taken[]>
   /** null = dead, and waits for its restart. */
   actor: PoolActor<TEvent, TSnapshot> | null
   startedAt: number
@@ -92,6 +99,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     const entry: Entry<TEvent, TSnapshot> = {
       id,
       ring: old?.ring ?? createStepRing(),
+      last: new Map(),
       actor: null,
       startedAt: 0,
       state: '',
@@ -154,8 +162,10 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   view(id: string): ActorView | null {
     const entry = this.#entries.get(id)
     if (!entry) return null
-    const active = entry.actor ? this.#options.active(entry.actor.getSnapshot()) : []
-    return { ...this.#poolFactsOf(entry), active, steps: entry.ring.list() }
+    const { actor, ring, last } = entry
+    const active = actor ? this.#options.active(actor.getSnapshot()) : []
+    const ways = { last: [...last.values()].flat(), timers: actor ? timersOf(actor) : [] }
+    return { ...this.#poolFactsOf(entry), active, steps: ring.list(), ...ways }
   }
 
   /** All of them without their steps: cheap also for ten thousand. */
@@ -207,9 +217,13 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     try {
       // Inspection begins inside createActor, before there is an actor to look at.
       let made: PoolActor<TEvent, TSnapshot> | null = null
+      let taken: readonly Taken[] = []
       const inspect = (inspected: InspectedEvent) => {
+        taken = [...taken, ...transitionsIn(inspected)]
         const event = made === null ? null : rootStep(inspected)
         if (made === null || event === null) return
+        for (const [region, own] of Map.groupBy(taken, regionOf)) entry.last.set(region, own)
+        taken = []
         this.#step(entry, eventName(event), this.#options.describe(made.getSnapshot()).state)
       }
       const actor = this.#options.create(input, inspect, entry.id)
@@ -276,86 +290,14 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   }
 }
 
-export const stepLimit = 100
-
-/** What an inspector hears; the part of XState's inspection events that is read here. */
-export interface InspectedEvent {
-  readonly type: string
-  readonly rootId: string
-  readonly actorRef: { readonly sessionId: string }
-  readonly event?: { readonly type: string }
+function timersOf<TEvent, TSnapshot>({ system }: PoolActor<TEvent, TSnapshot>): ActorView['timers'] {
+  return Object.values(system?.getSnapshot()._scheduledEvents ?? {}).flatMap(({ event, startedAt, delay }) => {
+    const timer = timerOf(event.type)
+    return timer === null ? [] : [{ ...timer, at: startedAt + delay }]
+  })
 }
 
-/** Names of events and states: there are few. A step holds their places in this list. */
-const names: string[] = []
-const places = new Map<string, number>()
-
-function placeOf(name: string): number {
-  const known = places.get(name)
-  if (known !== undefined) return known
-  places.set(name, names.length)
-  return names.push(name) - 1
-}
-
-/** Figures of a step: when the first and the last of equal steps were, how many, event and state. */
-const width = 5
-
-type StepRing = ReturnType<typeof createStepRing>
-
-/** In one array of numbers: as objects the steps take three times the room. */
-export function createStepRing(limit = stepLimit) {
-  const figures = new Float64Array(limit * width)
-  let count = 0
-  const step = (index: number): [number, number, number, number, number] => {
-    const [first = 0, last = 0, times = 0, event = 0, state = 0] = figures.subarray(index * width, (index + 1) * width)
-    return [first, last, times, event, state]
-  }
-  return {
-    add(at: number, event: string, state: string): void {
-      const [eventPlace, statePlace] = [placeOf(event), placeOf(state)]
-      const [first, , times, lastEvent, lastState] = step(count - 1)
-      // Equal steps in a row are one with a count, so that a stream of progress does not push out all else.
-      if (times > 0 && lastEvent === eventPlace && lastState === statePlace) {
-        figures.set([first, at, times + 1], (count - 1) * width)
-        return
-      }
-      if (count === limit) figures.copyWithin(0, width)
-      else count += 1
-      figures.set([at, at, 1, eventPlace, statePlace], (count - 1) * width)
-    },
-    /** Oldest first. */
-    list: (): ActorView['steps'] =>
-      Array.from({ length: count }, (_, index) => {
-        const [first, at, times, event, state] = step(index)
-        const name = names[event] ?? ''
-        const ms = index + 1 < count ? step(index + 1)[0] - first : null
-        return { at, event: times > 1 ? `${name} ×${times}` : name, state: names[state] ?? '', ms }
-      }),
-  }
-}
-
-/** The inspected event when it is a step of the root actor itself, else null: children's steps are not kept. */
-export function rootStep(inspected: InspectedEvent): { readonly type: string } | null {
-  if (inspected.type !== '@xstate.snapshot' || inspected.actorRef.sessionId !== inspected.rootId) return null
-  return inspected.event ?? null
-}
-
-/**
- * An event's name for a step, with the class of the failure it brings. Names of an unexpected shape are not repeated.
- */
-export function eventName(event: { readonly type: string }): string {
-  const name = /^[\w.-]{1,100}$/.test(event.type) ? eventText(event.type) : 'event'
-  const failureClass = failureClassOf(event)
-  return failureClass === null ? name : `${name}: ${failureClass}`
-}
-
-function failureClassOf(event: object): string | null {
-  const failure = field(event, 'failure') ?? field(field(event, 'error'), 'failure')
-  const failureClass = field(failure, 'class') ?? field(failure, 'permanent')
-  return typeof failureClass === 'string' && /^[a-z_]{1,32}$/.test(failureClass) ? failureClass : null
-}
-
-function field(value: unknown, name: string): unknown {
-  if (typeof value !== 'object' || value === null) return undefined
-  return (value as Readonly<Record<string, unknown>>)[name]
+/** 'running.life' */
+function regionOf({ from }: Taken): string {
+  return from.split('.').slice(0, 2).join('.')
 }

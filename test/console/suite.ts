@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { charts, type ChartState } from '../../engine/index.ts'
+import { drawings, statesOf } from '../../engine/index.ts'
 import { acceptedFor, openStage, quickRetries, type Stage, watchedUser, type WatchedUser } from '../e2e/stage.ts'
 import { type Dovecot, startDovecot } from '../support/dovecot.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
@@ -112,16 +112,19 @@ export function consoleSuite(name: string, accounts: number): void {
       await context.close()
     })
 
-    test('the charts list exactly the states of the machines, and light the active ones', async () => {
+    test('the charts have exactly the states and arrows of the machines, and light the active states', async () => {
       const page = await visit()
-      for (const [path, chart, active] of [
-        [world.account, charts.account, 'running.life.online.mailbox.watching.alive'],
-        [world.webhook, charts.webhook, 'running.work.active.draining.idle'],
+      for (const [path, drawing, active] of [
+        [world.account, drawings.account, 'running.life.online.mailbox.watching.alive'],
+        [world.webhook, drawings.webhook, 'running.work.active.draining.idle'],
       ] as const) {
         await page.goto(path)
         const boxes = await page.locator('[data-state]').all()
         const shown = await Promise.all(boxes.map(async (box) => (await box.getAttribute('data-state')) ?? ''))
-        assert.deepEqual(shown.toSorted(), chart.children.flatMap(statesOf).toSorted())
+        const states = statesOf(drawing.chart).map(({ path }) => path)
+        assert.deepEqual(shown.toSorted(), states.slice(1).toSorted())
+        const arrows = await page.locator('[data-arrow]').count()
+        assert.equal(arrows, drawing.arrows.length)
         await page.locator(`[data-state="${active}"].on.leaf`).waitFor()
       }
       await page.context().close()
@@ -141,7 +144,21 @@ export function consoleSuite(name: string, accounts: number): void {
         .waitFor()
       const first = await countdown(page)
       await until('a tick', async () => (await countdown(page)) !== first)
+      await page.locator('[data-arrow="running.life.waiting>running.life.connecting"].runs').waitFor()
+      await page.locator('.label .runs', { hasText: /^after wait in \d:\d\d$/ }).waitFor()
+      await page.locator('[data-arrow="running.life.deciding>running.life.waiting.backoff"].lit').waitFor()
       await screenshot(page, shots, 'lost-account-light')
+      await page.context().close()
+    })
+
+    test('on a phone an account is a card with why and next, and nothing of it is beside the screen', async () => {
+      const page = await visit('phone')
+      await page.goto('/console/accounts?failure=network')
+      const card = page.getByRole('row', { name: world.lost })
+      for (const text of [/ECONNREFUSED/, /connects again/]) {
+        const { x, width } = (await card.getByText(text).boundingBox()) ?? assert.fail(String(text))
+        assert.ok(x >= 0 && x + width <= looks.phone.viewport.width, String(text))
+      }
       await page.context().close()
     })
 
@@ -172,6 +189,7 @@ export function consoleSuite(name: string, accounts: number): void {
       await second.getByRole('button', { name: 'Pause' }).click()
       await second.getByText('It is paused').waitFor()
       await page.locator('[data-state="running.life.paused"].on').waitFor()
+      await page.locator('[data-arrow="running.life>running.life.paused"].lit').waitFor()
       await second.getByRole('button', { name: 'Resume' }).click()
       await page.locator('[data-state="running.life.online.mailbox.watching"].on').waitFor()
       assert.equal(page.url(), `${world.stage.service.url}${world.account}`)
@@ -365,10 +383,6 @@ async function secrets(page: Page): Promise<string[]> {
 async function callAs({ service }: Stage, key: string, secret: string): Promise<number> {
   const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
   return (await fetch(`${service.url}/lite/users`, { headers: { authorization } })).status
-}
-
-function statesOf({ path, children }: ChartState): string[] {
-  return [path, ...children.flatMap(statesOf)]
 }
 
 /** What the page counts down. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createActor } from 'xstate'
-import { createStepRing, eventName, rootStep, stepLimit } from '../../engine/observe/registry.ts'
+import { createStepRing, eventName, rootStep, stepLimit } from '../../engine/observe/steps.ts'
 import { AttemptFailed, type Failure } from '../../machines/events.ts'
 import { accountMachine } from '../../machines/account.machine.ts'
 import { connectTokenMachine } from '../../machines/connect-token.machine.ts'

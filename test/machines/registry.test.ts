@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assign, createActor, SimulatedClock, setup } from 'xstate'
-import { ActorRegistry, type InspectedEvent, type PoolActor, systemClock } from '../../engine/observe/registry.ts'
+import { assign, createActor, type EventObject, SimulatedClock, setup } from 'xstate'
+import { ActorRegistry, type PoolActor, systemClock } from '../../engine/observe/registry.ts'
+import type { InspectedEvent } from '../../engine/observe/steps.ts'
 import { createMetrics } from '../../engine/observe/metrics.ts'
 import { settle } from './rig.ts'
 
@@ -112,6 +113,8 @@ test('actors are started, reached, seen and stopped by id', async () => {
       { at: 0, event: 'start', state: 'step 1', ms: 0 },
       { at: 0, event: 'STEP', state: 'step 2', ms: null },
     ],
+    last: [],
+    timers: [],
   })
   assert.deepEqual(
     registry.facts().map(({ id }) => id),
@@ -284,4 +287,56 @@ test('the system clock runs and cancels', async () => {
   systemClock.after(5, () => resolve(null))
   await promise
   assert.ok(systemClock.now() - before >= 4)
+})
+
+test('the last transitions of each region, and the timers that run, are those of the machine', async () => {
+  const life = {
+    initial: 'dialing',
+    states: {
+      dialing: { on: { FAIL: 'deciding' } },
+      deciding: { always: 'waiting' },
+      waiting: { after: { rest: 'dialing' }, on: { HEAR: {} } },
+    },
+  } as const
+  const records = {
+    initial: 'clean',
+    states: { clean: { on: { FAIL: 'writing' } }, writing: { on: { DONE: 'clean' } } },
+  } as const
+  const chart = setup({ delays: { rest: 40_000 } }).createMachine({
+    id: 'pair',
+    initial: 'on',
+    states: { on: { type: 'parallel', states: { life, records } } },
+  })
+  const clock = new SimulatedClock()
+  const registry = new ActorRegistry<null, EventObject, object>({
+    kind: 'account',
+    create: (_input, inspect) => createActor(chart, { inspect, clock }),
+    load: () => Promise.resolve(null),
+    describe: () => ({ tags: [], state: '', next: null, lastError: null, attempt: 0 }),
+    active: () => [],
+    stopTimeoutMs: 1,
+    restartMaxMs: 1,
+    log: { error: assert.fail, warn: assert.fail },
+    metrics: createMetrics(),
+  })
+  registry.start('a', null)
+  const before = Date.now()
+  for (const type of ['FAIL', 'HEAR', 'DONE']) registry.send('a', { type })
+  const { last = [], timers = [] } = registry.view('a') ?? {}
+  assert.deepEqual(
+    last.map(({ from, event, to }) => `${from} ${event} ${to}`),
+    [
+      'on.life.dialing FAIL on.life.deciding',
+      'on.life.deciding  on.life.waiting',
+      'on.records.writing DONE on.records.clean',
+    ],
+  )
+  const [{ at, ...timer } = assert.fail('no timer'), ...more] = timers
+  assert.deepEqual([timer, more], [{ from: 'on.life.waiting', event: 'after rest' }, []])
+  assert.ok(at >= before + 40_000 && at <= Date.now() + 40_000, String(at))
+  clock.increment(40_000)
+  await settle()
+  assert.deepEqual(registry.view('a')?.timers, [])
+  registry.start('a', null)
+  assert.deepEqual(registry.view('a')?.last, [])
 })

@@ -1,26 +1,32 @@
 /**
- * The parts of the documents that are made from the code: the table of settings and the pictures of the state
- * charts. `npm run docs` writes them between their markers; test/support/docs.test.ts fails when the two differ.
+ * The parts of the documents that are made from the code: the table of settings between its markers, the
+ * pictures of the state charts, and where their parts lie. `npm run docs` writes them; test/support/docs.test.ts fails
+ * when they differ from the code.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { configTable } from '../../engine/config.ts'
-import { charts, type ChartState } from '../../machines/view.ts'
+import { drawingOf, type Layout } from '../../machines/drawing.ts'
+import { charts } from '../../machines/view.ts'
+import { chartStyle, chartSvg } from '../../api/console/chart.ts'
+import { basics } from '../../api/html.ts'
+import { layoutOf } from './layout.ts'
 
 export interface Section {
   readonly file: string
-  /** Of its markers. */
-  readonly name: string
+  /** Of its markers; null = it is the whole file. */
+  readonly name: string | null
   readonly text: string
 }
 
 /** Everything that is made from the code. */
-export function sections(): Section[] {
+export async function sections(): Promise<Section[]> {
+  const names = Object.keys(charts) as (keyof typeof charts)[]
+  const layouts = await Promise.all(names.map(async (name) => [name, await layoutOf(charts[name])] as const))
   return [
     { file: 'docs/configuration.md', name: 'settings', text: settings() },
-    { file: 'docs/architecture.md', name: 'account', text: picture('account') },
-    { file: 'docs/architecture.md', name: 'webhook', text: picture('webhook') },
-    { file: 'docs/architecture.md', name: 'connectToken', text: picture('connectToken') },
+    { file: 'machines/layout.json', name: null, text: json(Object.fromEntries(layouts)) },
+    ...layouts.map(([name, layout]) => ({ file: `docs/${name}.svg`, name: null, text: picture(name, layout) })),
   ]
 }
 
@@ -31,7 +37,8 @@ export function textInDocument(section: Section): string {
 }
 
 function placeOf({ file, name }: Section) {
-  const text = readFileSync(pathOf(file), 'utf8')
+  const text = existsSync(pathOf(file)) ? readFileSync(pathOf(file), 'utf8') : ''
+  if (name === null) return { text, from: 0, to: text.length }
   const begin = `<!-- begin ${name}: written by npm run docs -->\n<!-- prettier-ignore-start -->\n`
   const from = text.indexOf(begin) + begin.length
   const to = text.indexOf(`<!-- prettier-ignore-end -->\n<!-- end ${name} -->`, from)
@@ -51,38 +58,35 @@ function settings(): string {
   return ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n') + '\n'
 }
 
-/** A Mermaid state diagram: every state and every transition of the chart. */
-function picture(name: keyof typeof charts): string {
-  const lines = childrenOf(name, charts[name], '  ')
-  const arrows = arrowsOf(name, charts[name]).map((arrow) => `  ${arrow}`)
-  return ['```mermaid', 'stateDiagram-v2', ...lines, ...new Set(arrows), '```', ''].join('\n')
-}
+/** The roots of the pages' style. */
+const colours = `${basics.slice(0, basics.indexOf('* {'))}svg { background: var(--paper); }`
 
-function childrenOf(name: string, { type, children }: ChartState, indent: string): string[] {
-  return children.flatMap((child, index) => {
-    const state = `${indent}state "${child.path.split('.').at(-1) ?? ''}" as ${idOf(name, child.path)}`
-    const inside = child.children.length === 0 ? [] : [...childrenOf(name, child, `${indent}  `), `${indent}}`]
-    return [
-      ...(type === 'parallel' && index > 0 ? [`${indent}--`] : []),
-      inside.length === 0 ? state : `${state} {`,
-      ...inside,
-    ]
-  })
-}
-
-function arrowsOf(name: string, { path, transitions, children }: ChartState): string[] {
-  const own = transitions.flatMap(({ event, targets }) =>
-    targets.map((to) => `${idOf(name, path)} --> ${idOf(name, to)}${event === '' ? '' : ` : ${event}`}`),
+/** As the console draws it, with the colours of the viewer. */
+function picture(name: keyof typeof charts, layout: Layout): string {
+  const title = `State chart: ${name}`
+  const svg = chartSvg(title, drawingOf(charts[name], layout)).text.replace(
+    '<svg',
+    '<svg xmlns="http://www.w3.org/2000/svg"',
   )
-  return [...own, ...children.flatMap((child) => arrowsOf(name, child))]
+  const at = svg.indexOf('<title>')
+  return `${svg.slice(0, at)}<style>${colours}${chartStyle}</style>\n${svg.slice(at)}\n`
 }
 
-function idOf(name: string, path: string): string {
-  return [name, ...path.split('.')].join('_')
+/** A state or an arrow a line. */
+function json(layouts: Readonly<Record<string, Layout>>): string {
+  const rows = (values: object): string =>
+    Object.entries(values)
+      .map(([key, value]) => `\n      ${JSON.stringify(key)}: ${JSON.stringify(value)}`)
+      .join(',')
+  const text = Object.entries(layouts).map(([name, { width, height, states, arrows }]) => {
+    const size = `"width": ${width},\n    "height": ${height}`
+    return `  "${name}": {\n    ${size},\n    "states": {${rows(states)}\n    },\n    "arrows": {${rows(arrows)}\n    }\n  }`
+  })
+  return `{\n${text.join(',\n')}\n}\n`
 }
 
 if (import.meta.main) {
-  for (const section of sections()) {
+  for (const section of await sections()) {
     const { text, from, to } = placeOf(section)
     writeFileSync(pathOf(section.file), text.slice(0, from) + section.text + text.slice(to))
   }

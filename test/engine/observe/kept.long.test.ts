@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createStepRing } from '../../../engine/observe/registry.ts'
+import { createStepRing } from '../../../engine/observe/steps.ts'
 import { createWireRing } from '../../../engine/observe/wire.ts'
 import { unlikeLines, usualLines } from './lines.ts'
 

@@ -1,0 +1,145 @@
+/** A state chart as a picture, drawn from the machine: its active states, its last transitions and its timers lit. */
+import { type Arrow, type Drawing, eventsOf, statesOf } from '../../engine/index.ts'
+import { html, type Html } from '../html.ts'
+import type { Visit } from './frame.ts'
+import { card, scrolling, table } from './parts.ts'
+
+/** What an actor is in, and how it came there. */
+export interface Marks {
+  /** Paths of the innermost active states. */
+  readonly active: readonly string[]
+  readonly last: readonly { readonly from: string; readonly event: string; readonly to: string }[]
+  /** `at`: Unix timestamp in seconds. */
+  readonly timers: readonly { readonly from: string; readonly event: string; readonly at: number }[]
+}
+
+export const chartStyle = `
+:root { --edge: #98a3b8; --timer: #a05a00; }
+@media (prefers-color-scheme: dark) { :root { --edge: #5d6a82; --timer: #e6a957; } }
+svg.chart { display: block; margin: 0 auto; font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: var(--ink); }
+.chart rect { fill: var(--paper); stroke: var(--line); } .chart .outer > rect { fill: var(--accent); fill-opacity: .035; stroke: var(--edge); }
+.chart .leaf > rect { stroke: var(--edge); } .chart .leaf > text { text-anchor: middle; }
+.chart .on > rect { stroke: var(--accent); stroke-width: 1.5; } .chart .on > text { font-weight: 600; } .chart .on.leaf > rect { fill: var(--accent); } .chart .on.leaf > text { fill: var(--paper); }
+.chart path { fill: none; stroke: var(--edge); stroke-width: 1.2; } .chart .head { fill: var(--edge); stroke: none; }
+.chart .label { font: 10.5px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--soft); }
+.chart .lit path { stroke: var(--accent); stroke-width: 2.6; } .chart .lit .head { fill: var(--accent); stroke-width: 2; } .chart .label .lit, .chart .label .runs { font-weight: 700; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; } .chart .label .lit { fill: var(--accent); }
+.legend b { margin-right: 18px; font-weight: 400; font-size: 13px; } .legend b::before { content: ""; display: inline-block; width: 22px; margin-right: 7px; vertical-align: middle; border-top: 3px solid var(--accent); } .legend .on::before { height: 14px; border-radius: 4px; background: var(--accent); } .legend .runs::before { border-top: 2px dashed var(--timer); }
+.chart .runs path { stroke: var(--timer); stroke-dasharray: 5 3; } .chart .runs .head { fill: var(--timer); } .chart .label .runs { fill: var(--timer); }
+`
+
+/** The picture, and in words what may happen now. */
+export function chartCard(title: string, drawing: Drawing, marks: Marks, live: Visit['live']): Html {
+  const legend = html`<p class="soft legend">
+    <b class="on">Active states</b> <b class="lit">Last transition of each region</b> <b class="runs">Running timers</b>
+  </p>`
+  const ways = html`<details>
+    <summary>Transitions from here</summary>
+    ${scrolling('Transitions', live('ways', waysOut(drawing, litOf(marks.active))))}
+  </details>`
+  return card(
+    'Chart',
+    html`${legend} ${scrolling('Chart', live('chart', chartSvg(title, drawing, marks)), 'wide')} ${ways}`,
+  )
+}
+
+/** The transitions of the states that are active. */
+function waysOut({ chart }: Drawing, lit: ReadonlySet<string>): Html {
+  const ways = statesOf(chart)
+    .filter(({ path }) => lit.has(path))
+    .flatMap(({ path, transitions }) => transitions.map((transition) => ({ path, ...transition })))
+    .filter(({ targets }) => targets.length > 0)
+  return table(ways, 'There is no transition from here.', {
+    State: ({ path }) => html`<code>${nameOf(path)}</code>`,
+    Event: ({ event, guard }) =>
+      html`<code>${event === '' ? 'at once' : event}</code>${guard !== null && html` <small>if ${guard}</small>`}`,
+    'Next state': ({ targets }) =>
+      html`<code>${targets.map((path) => path.replace(/^running\./, '')).join(', ')}</code>`,
+  })
+}
+
+const nothing: Marks = { active: [], last: [], timers: [] }
+
+/** `title`: what it is the chart of. */
+export function chartSvg(title: string, { chart, arrows, layout }: Drawing, marks: Marks = nothing): Html {
+  const lit = litOf(marks.active)
+  const drawn = arrows.flatMap((arrow) => {
+    const place = layout.arrows[`${arrow.from}>${arrow.to}`]
+    return place === undefined ? [] : [{ arrow, place, ...marksOf(arrow, marks) }]
+  })
+  // Nothing crosses what is lit.
+  const lines = drawn.toSorted((one, other) => one.name.length - other.name.length).map(line)
+  const states = statesOf(chart).flatMap(({ path, children }) => {
+    const place = layout.states[path]
+    return place === undefined
+      ? []
+      : [box(path, place, [children.length > 0 ? 'outer' : 'leaf', lit.has(path) && 'on'])]
+  })
+  return html`<svg class="chart" viewBox="0 0 ${layout.width} ${layout.height}" width="${layout.width}" role="img">
+    <title>${title}</title>
+    <desc>${descriptionOf(marks)}</desc>
+    ${lines} ${states} ${drawn.map(labels)}
+  </svg>`
+}
+
+/** The active states and all that they are in. */
+function litOf(active: readonly string[]): ReadonlySet<string> {
+  return new Set(
+    active.flatMap((path) => path.split('.').map((_part, index, parts) => parts.slice(0, index + 1).join('.'))),
+  )
+}
+
+function nameOf(path: string): string {
+  return path.split('.').at(-1) ?? path
+}
+
+function descriptionOf({ active, last }: Marks): string {
+  const ways = last.map(
+    ({ from, event, to }) => `${nameOf(from)} to ${nameOf(to)}${event === '' ? '' : ` by ${event}`}`,
+  )
+  return `Active: ${active.map(nameOf).join(', ') || 'none'}. Last transitions: ${ways.join(', ') || 'none'}.`
+}
+
+function marksOf({ to, transitions }: Arrow, { last, timers }: Marks) {
+  const is = (one: { readonly from: string; readonly event: string }): boolean =>
+    transitions.some(({ from, event }) => from === one.from && event === one.event)
+  const taken = last.find((one) => one.to === to && is(one))
+  const timer = timers.find(is)
+  return { taken, timer, name: [taken && 'lit', timer && 'runs'].filter(Boolean).join(' ') }
+}
+
+interface Drawn extends ReturnType<typeof marksOf> {
+  readonly arrow: Arrow
+  readonly place: Drawing['layout']['arrows'][string]
+}
+
+function line({ arrow: { from, to }, place, name }: Drawn): Html {
+  return html`<g class="${name}" data-arrow="${from}>${to}"
+    ><path d="${place.line}" /><path class="head" d="${place.head}"
+  /></g>`
+}
+
+function labels({ arrow, place: { label }, taken, timer }: Drawn): Html {
+  const [left = 0, top = 0] = label
+  const rows = eventsOf(arrow).map((event, index) => {
+    const at = timer?.event === event && html` <tspan data-until="${timer.at}">${hour(timer.at)}</tspan>`
+    const name = taken?.event === event ? 'lit' : at !== false && 'runs'
+    return html`<tspan class="${name}" x="${left + 3}" y="${top + 11 + index * 13}">${event}${at}</tspan>`
+  })
+  return html`<text class="label">${rows}</text>`
+}
+
+const hour = (at: number): string => new Date(at * 1000).toISOString().slice(11, 19)
+
+function box(
+  path: string,
+  [left = 0, top = 0, width = 0, height = 0]: readonly number[],
+  names: readonly unknown[],
+): Html {
+  const isLeaf = names.includes('leaf')
+  const [x, y] = isLeaf ? [left + width / 2, top + height / 2 + 4.5] : [left + 12, top + 20]
+  return html`<g class="${names.filter(Boolean).join(' ')}" data-state="${path}">
+    <rect x="${left}" y="${top}" width="${width}" height="${height}" rx="8" /><text x="${x}" y="${y}"
+      >${nameOf(path)}</text
+    >
+  </g>`
+}
