@@ -124,6 +124,7 @@ export const pathWords: Readonly<Record<string, readonly [description: string, e
   thread_id: ['id of the thread, or `gm-` and that of the hosted provider', '4d1f0a7be2c95836'],
   token: ['the connect token', ids.token],
   key: ['consumer key of the OAuth provider', 'my-consumer-key'],
+  page: ['task of the page', 'messages'],
   account: ['id of the email account', '7d2e9f1a4b6c8d0e3f5a7b9c'],
   message: ['id of the message', ids.message],
   attachment: ['index of the attachment in its message, from 0', '0'],

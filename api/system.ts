@@ -29,8 +29,13 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
     return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
   }
-  const openApi = keptText((call) => JSON.stringify(describe(call)))
-  const docs = keptText((call) => renderDocs(describe(call)))
+  const openApi = kept((call) => JSON.stringify(describe(call)))
+  const docs = kept((call) => renderDocs(describe(call)))
+  const page = (name: string, call: Call): Promise<StreamAnswer> => {
+    const text = docs(call).get(name)
+    if (text === undefined) throw new AppError('not_found', `page ${name} of /docs is unknown`)
+    return Promise.resolve(new StreamAnswer(text, docsHeaders))
+  }
   const own = tagged('system', [
     rootRoute,
     healthRoute,
@@ -44,21 +49,28 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     }),
     defineRoute('GET /docs', {
       auth: 'public',
-      summary: 'The reference, as a page',
+      summary: 'The documentation: a quick start, and all operations by task',
       response: 'html',
-      handler: (_input, call) => Promise.resolve(new StreamAnswer(docs(call), docsHeaders)),
+      handler: (_input, call) => page('', call),
+    }),
+    defineRoute('GET /docs/{page}', {
+      auth: 'public',
+      summary: 'The reference of one task',
+      response: 'html',
+      errors: [404],
+      handler: ({ path }, call) => page(path.page, call),
     }),
   ])
   return own
 }
 
 /** Made once for the base URL that is configured: anybody may ask, and name any Host. */
-function keptText(make: (call: Call) => string): (call: Call) => string {
-  let kept: { readonly baseUrl: string; readonly text: string } | null = null
+function kept<T>(make: (call: Call) => T): (call: Call) => T {
+  let last: { readonly baseUrl: string; readonly made: T } | null = null
   return (call) => {
     const baseUrl = call.engine.baseUrl()
-    if (kept?.baseUrl !== baseUrl) kept = { baseUrl, text: make(call) }
-    return kept.text
+    if (last?.baseUrl !== baseUrl) last = { baseUrl, made: make(call) }
+    return last.made
   }
 }
 
@@ -101,7 +113,7 @@ function renderRoot({ docs, openapi, health: alive, console: operators }: Links)
     html`<h1>${serviceName}</h1>
       <p>REST access to IMAP mailboxes, with signed webhooks.<br />Version ${serviceVersion}</p>
       <ul>
-        ${link(docs, 'API reference', '/docs')} ${link(openapi, 'OpenAPI document', '/openapi.json')}
+        ${link(docs, 'Quick start and API reference', '/docs')} ${link(openapi, 'OpenAPI document', '/openapi.json')}
         ${operators !== null && link(operators, 'Console for operators', '/console')}
         ${link(alive, 'Health', '/healthz')}
       </ul>`,

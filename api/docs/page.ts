@@ -1,18 +1,11 @@
-/** The HTML reference at /docs: the OpenAPI document as one page that needs nothing from the network. */
-import { basics, html, Html, inline, pageHeaders, paragraphs, wholePage } from '../html.ts'
-import type { Callback } from '../lite/webhooks/callbacks.ts'
-import { answerOf, type Json, type OpenApi, type Operation } from '../openapi.ts'
-import {
-  bodySchema,
-  curl,
-  examplesOf,
-  fieldRow,
-  fieldTable,
-  type Schemas,
-  type Shown,
-  tableOf,
-  typeWords,
-} from './schema-view.ts'
+/**
+ * The HTML documentation: /docs has the quick start and the list of all operations, /docs/<task> the reference of one
+ * task. Made from the OpenAPI document; needs nothing from the network.
+ */
+import { basics, html, Html, pageHeaders, paragraphs, wholePage } from '../html.ts'
+import type { OpenApi } from '../openapi.ts'
+import { callbacksTag, type Entry, type Group, methodMark, type Reference, referenceOf } from './entries.ts'
+import { quickStart } from './quick-start.ts'
 
 const style = `${basics}
 a { color: inherit; text-decoration: none; }
@@ -20,10 +13,11 @@ nav { position: fixed; inset: 0 auto 0 0; width: 310px; overflow-y: auto; paddin
 nav h1 { font-size: 19px; margin: 0 8px 2px; } nav p { margin: 0 8px 14px; color: var(--soft); font-size: 13px; }
 nav input { width: 100%; padding: 8px 10px; margin-bottom: 10px; border: 1px solid var(--line); border-radius: 8px; font: inherit; color: inherit; background: var(--paper); }
 nav h2 { margin: 16px 8px 4px; font-size: 11.5px; letter-spacing: .07em; text-transform: uppercase; color: var(--soft); }
-nav div a { display: flex; gap: 8px; align-items: baseline; padding: 3px 8px; border-radius: 6px; font-size: 13.5px; }
-nav div a:hover { background: var(--line); } nav div a span:last-child { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+nav li a { display: flex; gap: 8px; align-items: baseline; padding: 3px 8px; border-radius: 6px; font-size: 13.5px; }
+nav li a:hover { background: var(--line); }
+nav > ul > li > a { font-size: 15px; } nav [aria-current] { font-weight: 600; background: var(--line); } ul.links { margin: 0; padding: 0; list-style: none; }
 main { overflow-wrap: anywhere; margin-left: 310px; padding: 34px 44px 120px; max-width: 1440px; }
-main > header { max-width: 760px; } main > header h1 { margin: 0 0 6px; font-size: 30px; letter-spacing: -.01em; }
+main > header, .start { max-width: 760px; } main h1 { margin: 0 0 6px; font-size: 30px; letter-spacing: -.01em; }
 .base { display: inline-block; padding: 3px 10px; border-radius: 6px; background: var(--panel); border: 1px solid var(--line); }
 main h2 { margin: 54px 0 0; padding-bottom: 8px; font-size: 22px; border-bottom: 2px solid var(--line); }
 .operation { padding: 26px 0 30px; border-bottom: 1px solid var(--line); }
@@ -32,250 +26,174 @@ main h2 { margin: 54px 0 0; padding-bottom: 8px; font-size: 22px; border-bottom:
 .summary { margin: 0 0 6px; font-weight: 600; }
 .columns { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 36px; }
 h4 { margin: 18px 0 6px; font-size: 13px; } h4 small { font-weight: 400; color: var(--soft); }
-.method { font: 700 11px/1 ui-monospace, monospace; letter-spacing: .03em; padding: 5px 8px; border-radius: 5px; color: #fff; background: var(--soft); }
-.method.get { background: var(--get); } .method.post { background: var(--post); } .method.put { background: var(--put); } .method.delete { background: var(--delete); }
-@media (prefers-color-scheme: dark) { .method { color: #0b0e15; } }
-nav .method { flex: none; width: 46px; padding: 3px 0; font-size: 9.5px; text-align: center; }
+b[class] { flex: none; font: 700 11px/1 ui-monospace, monospace; letter-spacing: .03em; padding: 5px 8px; border-radius: 5px; color: #fff; background: var(--soft); }
+b.get { background: var(--get); } b.post { background: var(--post); } b.put { background: var(--put); } b.delete { background: var(--delete); }
+@media (prefers-color-scheme: dark) { b[class] { color: #0b0e15; } }
+nav b[class] { width: 46px; padding: 3px 0; font-size: 9.5px; text-align: center; }
 .public { margin-left: 10px; padding: 2px 8px; border-radius: 99px; font-size: 12px; font-weight: 400; color: var(--soft); border: 1px solid var(--line); }
 table.fields { width: 100%; table-layout: fixed; border-collapse: collapse; } .fields th, .fields td { padding: 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); font-weight: 400; }
-.fields th { width: 38%; padding-right: 14px; overflow-wrap: anywhere; } .fields p { margin: 2px 0 0; font-size: 13.5px; } .type, .default { font-size: 13px; color: var(--soft); }
-.default::before { content: " · "; } .required { margin-left: 3px; color: var(--delete); }
-pre { margin: 0; padding: 12px 14px; overflow-x: auto; max-height: 420px; border-radius: 8px; color: var(--code-ink, #e6ebf5); background: var(--code); }
+.fields th { width: 38%; padding-right: 14px; overflow-wrap: anywhere; font: 13px/1.75 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; } .fields p { margin: 2px 0 0; font-size: 13.5px; }
+.fields i { font-size: 13px; font-style: normal; color: var(--soft); } .fields b { color: var(--delete); }
+pre { margin: 0; padding: 12px 14px; white-space: pre-wrap; border-radius: 8px; color: var(--code-ink, #e6ebf5); background: var(--code); }
 pre + pre { margin-top: 8px; } details { margin-top: 10px; } details summary { cursor: pointer; color: var(--soft); font-size: 13.5px; }
-.errors { color: var(--soft); font-size: 13px; } [hidden] { display: none !important; }
+main ul.links a { display: flex; gap: 10px; align-items: baseline; padding: 4px 0; } main ul.links a:hover, main p a { text-decoration: underline; } main ul.links b { width: 60px; text-align: center; }
+.start li { margin-top: 18px; } .start li p, .start > p { margin: 0 0 8px; } h3.task { margin: 26px 0 6px; font-size: 16px; } h3.task a { text-decoration: underline; }
+.common { margin: 12px 0 0; color: var(--soft); font-size: 13px; } [hidden] { display: none !important; }
 @media (max-width: 1100px) { .columns { grid-template-columns: minmax(0, 1fr); gap: 0; } }
 @media (max-width: 760px) { nav { position: static; width: auto; max-height: 45vh; border-right: 0; } main { margin: 0; padding: 24px 18px 80px; } }
 `
 
-/** The filter of the list; without it the page is whole. */
+/** Shows the operations that have all words of the search; without a script all are shown. */
 const script = `
-const box = document.querySelector('nav input')
-box.addEventListener('input', () => {
+const box = document.querySelector('#search')
+const list = document.querySelector('#operations')
+const find = () => {
   const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean)
-  for (const item of document.querySelectorAll('[data-search]')) {
-    item.hidden = !words.every((word) => item.dataset.search.includes(word))
-  }
-  for (const group of document.querySelectorAll('[data-group]')) {
-    group.hidden = !group.querySelector('[data-search]:not([hidden])')
-  }
-})
+  const has = (item) => words.every((word) => (item.dataset.search + item.textContent).toLowerCase().includes(word))
+  for (const item of list.querySelectorAll('[data-search]')) item.hidden = !has(item)
+  for (const group of list.querySelectorAll('[data-group]')) group.hidden = !group.querySelector('[data-search]:not([hidden])')
+  for (const rest of document.querySelectorAll('[data-rest]')) rest.hidden = words.length > 0
+  const found = list.querySelectorAll('[data-search]:not([hidden])').length
+  document.querySelector('#found').textContent = words.length === 0 ? '' : found + (found === 1 ? ' operation' : ' operations')
+}
+box.value ||= new URLSearchParams(location.search).get('search') ?? ''
+box.addEventListener('input', find)
+find()
 `
 
-export const docsHeaders = pageHeaders(style, script)
+export const docsHeaders = pageHeaders(style, script, true)
 
 /** A whole element, so that no white space gets between the hash and the text. */
 const scriptElement = new Html(`<script>${script}</script>`)
 
-export function renderDocs(document: OpenApi): string {
-  const baseUrl = document.servers[0]?.url ?? ''
-  const schemas = (document.components.schemas ?? {}) as Schemas
-  const groups = [...groupsOf(document, baseUrl, schemas), callbackGroup(document.webhooks, schemas)]
-  const body = html`<nav aria-label="Operations">
-      <h1>${document.info.title}</h1>
-      <p>
-        API reference · <a href="/openapi.json"><u>openapi.json</u></a>
-      </p>
-      <input type="search" placeholder="Filter" aria-label="Filter operations" />
-      ${groups.map(({ tag, entries }) => groupOf(html`<h2>${tag}</h2>`, entries.map(link)))}
-    </nav>
-    <main>
-      <header>
-        <h1>${document.info.title} API</h1>
-        ${paragraphs(document.info.description)}
-        <p>Base URL: <code class="base">${baseUrl}</code></p>
-      </header>
-      ${groups.map(({ tag, entries }) => groupOf(html`<h2 id="${idOf(tag)}">${tag}</h2>`, entries.map(section)))}
-    </main>
-    ${scriptElement}`
-  return wholePage(`${document.info.title} API`, style, body)
-}
-
-/** What the page shows of one operation, of one callback, or of how to verify a signature. */
-interface Entry {
-  readonly id: string
-  readonly summary: string
-  readonly method: string
-  /** Of the link. */
+interface Task extends Reference {
+  /** Last segment of its address. */
+  readonly name: string
   readonly title: string
-  /** What the filter looks in. */
-  readonly words: string
-  readonly content: Html
 }
 
-interface Group {
-  readonly tag: string
-  readonly entries: readonly Entry[]
+/** Title and tags of each task, by name. A tag of no task has a page of its own. */
+const tasks: Readonly<Record<string, readonly [title: string, ...tags: string[]]>> = {
+  mailboxes: ['Connect mailboxes', 'Users', 'Email accounts', 'Connect tokens', 'Discovery', 'OAuth providers'],
+  messages: ['Read and change mail', 'Folders', 'Messages', 'Attachments', 'Contacts'],
+  webhooks: ['Webhooks', 'Webhooks', 'Application webhooks'],
+  callbacks: ['Callbacks and signatures', callbacksTag],
+  changes: ['Changes, logs, status', 'Changes', 'Application'],
+  operations: ['Operate the service', 'Admin', 'system'],
 }
 
-const idOf = (tag: string): string => tag.toLowerCase().replaceAll(' ', '-')
-
-function groupOf(heading: Html, content: readonly Html[]): Html {
-  return html`<div data-group>${heading} ${content}</div>`
-}
-
-function link({ id, method, title, words, summary }: Entry): Html {
-  return html`<a href="#${id}" title="${title}" data-search="${words}"
-    >${method !== '' && methodMark(method)}<span>${summary}</span></a
-  >`
-}
-
-function section({ id, words, content }: Entry): Html {
-  return html`<section class="operation" id="${id}" data-search="${words}">${content}</section>`
-}
-
-function methodMark(method: string): Html {
-  return html`<span class="method ${method.toLowerCase()}">${method}</span>`
-}
-
-function groupsOf(document: OpenApi, baseUrl: string, schemas: Schemas): Group[] {
-  const all = Object.entries(document.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
-  )
-  return document.tags.map(({ name }) => ({
-    tag: name,
-    entries: all
-      .filter(({ operation }) => operation.tags.includes(name))
-      .map((shown) => operationEntry(shown, baseUrl, schemas)),
-  }))
-}
-
-function operationEntry({ method, path, operation }: Shown, baseUrl: string, schemas: Schemas): Entry {
-  const { operationId: id, summary, description, security } = operation
-  const content = html`<h3>${methodMark(method)}<code>${pathPieces(path)}</code></h3>
-    <p class="summary">${summary}${security.length === 0 && html`<span class="public">no signature</span>`}</p>
-    ${description !== undefined && html`<p>${inline(description)}</p>`}
-    <div class="columns">
-      <div>
-        ${parameterTables(operation.parameters, schemas)}
-        ${bodyTable(bodySchema(operation), 'form, multipart or JSON', schemas)} ${errorList(operation)}
-      </div>
-      <div>
-        <h4>Call</h4>
-        <pre>${curl({ method, path, operation }, baseUrl, schemas)}</pre>
-        ${answer(operation, schemas)}
-      </div>
-    </div>`
-  return { id, summary, method, title: path, words: `${method} ${path} ${summary}`.toLowerCase(), content }
-}
-
-function pathPieces(path: string): Html[] {
-  return path.split(/(\{\w+\})/).map((piece) => (piece.startsWith('{') ? html`<var>${piece}</var>` : html`${piece}`))
-}
-
-const tables = { path: 'Path', query: 'Query', header: 'Headers' }
-
-function parameterTables(parameters: Operation['parameters'] | Callback['parameters'], schemas: Schemas): Html[] {
-  return Object.entries(tables).flatMap(([where, title]) => {
-    const rows = parameters
-      .filter((parameter) => parameter.in === where)
-      .map(({ name, schema, required, description }) =>
-        fieldRow(name, description === undefined ? schema : { ...schema, description }, schemas, required),
-      )
-    return rows.length === 0 ? [] : [html`<h4>${title}</h4>`, tableOf(rows)]
-  })
-}
-
-function bodyTable(schema: Json | null, type: string, schemas: Schemas): Html | null {
-  const table = schema === null ? null : fieldTable(schema, schemas)
-  return table === null
-    ? null
-    : html`<h4>Body <small>${type}</small></h4>
-        ${table}`
-}
-
-function errorList(operation: Operation): Html {
-  const { status: good, answer } = answerOf(operation)
-  const statuses = Object.keys(operation.responses).filter((status) => status !== good)
-  const headers = Object.keys(answer.headers ?? {})
-  return html`<p class="errors">Errors: ${codes(statuses)}<br />Headers: ${codes(headers)}</p>`
-}
-
-function codes(words: readonly string[]): Html[] {
-  return words.map((word) => html`<code>${word}</code> `)
-}
-
-function answer(operation: Operation, schemas: Schemas): Html {
-  const content = (answerOf(operation).answer.content ?? {}) as Record<string, { readonly schema: Json }>
-  const [type = '', media] = Object.entries(content)[0] ?? []
-  if (media === undefined || type !== 'application/json') return html`<h4>Answer <small>${type}</small></h4>`
-  const fields = fieldTable(media.schema, schemas)
-  return html`<h4>Answer <small>${typeWords(media.schema, schemas)}</small></h4>
-    ${exampleBlocks(media.schema, schemas)}
-    ${
-      fields !== null &&
-      html`<details>
-        <summary>Fields</summary>
-        ${fields}
-      </details>`
-    }`
-}
-
-type Callbacks = Readonly<Record<string, { readonly post: Callback }>>
-
-const howToVerify =
-  'Two signatures stand beside each other. The body has `timestamp`, `token` and `signature`: the signature is ' +
-  'the hex HMAC-SHA256 of the digits of the timestamp right followed by the token, keyed with your API secret. It says who sent it, not ' +
-  'that the rest of the body is unchanged. The headers follow Standard Webhooks and cover the whole body, so check these where you can: `webhook-signature` has one ' +
-  '`v1,<base64>` per valid key, with a space between, of `<webhook-id>.<webhook-timestamp>.<body>`, the body as the bytes that came. The ' +
-  'keys are the secret of the webhook (`GET …/webhooks/{webhook_id}/secret`; what follows `whsec_`, decoded from base64), after a rotation ' +
-  'the old one too, and last your API secret. Status and sync callbacks belong to no webhook: the API secret alone signs them. Refuse what ' +
-  'is signed with none of your keys, or whose timestamp is minutes away from your clock.\n\n' +
-  'Answer 2xx at once and work afterwards. Anything else is tried again by the retry schedule, under the same `webhook-id`; 410 makes the ' +
-  'webhook inactive.'
-
-function callbackGroup(callbacks: Callbacks, schemas: Schemas): Group {
-  const verify = html`<h3>Verify a signature</h3>
-    ${paragraphs(howToVerify)}
-    <h4>Node.js</h4>
-    <pre>${verification}</pre>`
-  const summary = 'Verify a signature'
-  return {
-    tag: 'Callbacks',
-    entries: [
-      { id: 'verify', summary, method: '', title: summary, words: 'callbacks verify signature', content: verify },
-      ...Object.values(callbacks).map(({ post }) => callbackEntry(post, schemas)),
-    ],
+function tasksOf(document: OpenApi): Task[] {
+  const tags = [...document.tags.map(({ name }) => name), callbacksTag]
+  const known = new Set(Object.values(tasks).flatMap(([, ...those]) => those))
+  const former = tags.filter((tag) => tag.startsWith('2.0 '))
+  const others = tags.filter((tag) => !known.has(tag) && !former.includes(tag))
+  const all: Readonly<Record<string, readonly [title: string, ...tags: string[]]>> = {
+    ...tasks,
+    ...Object.fromEntries(others.map((tag) => [tag.toLowerCase().replaceAll(' ', '-'), [tag, tag]])),
+    '2.0': ['The 2.0 API', ...former],
   }
+  return Object.entries(all)
+    .map(([name, [title, ...those]]) => ({ name, title, ...referenceOf(document, those) }))
+    .filter(({ groups }) => groups.length > 0)
 }
 
-function callbackEntry(callback: Callback, schemas: Schemas): Entry {
-  const { operationId: id, summary, description, parameters, requestBody } = callback
-  const { schema } = requestBody.content['application/json']
-  const content = html`<h3>${methodMark('POST')}<code>${id}</code></h3>
-    <p class="summary">${summary}</p>
-    <p>${inline(description)}</p>
-    <div class="columns">
-      <div>${parameterTables(parameters, schemas)} ${bodyTable(schema, typeWords(schema, schemas), schemas)}</div>
-      <div>
-        <h4>Body</h4>
-        ${exampleBlocks(schema, schemas)}
-      </div>
-    </div>`
-  return { id, summary, method: 'POST', title: summary, words: `callbacks ${id} ${summary}`.toLowerCase(), content }
+/** Each page by its name; '' is the first one. */
+export function renderDocs(document: OpenApi): ReadonlyMap<string, string> {
+  const all = tasksOf(document)
+  const base = document.servers[0]?.url ?? ''
+  const root = `${base === '' ? '' : new URL(base).pathname.replace(/\/$/, '')}/docs`
+  const page = (name: string, title: string, content: Html): [string, string] => {
+    const body = html`${navigation(root, all, name)}
+      <main>${content}</main>
+      ${name === '' && scriptElement}`
+    return [name, compact(wholePage(`${title} · ${document.info.title}`, style, body))]
+  }
+  return new Map([
+    page('', 'Documentation', firstPage(document, base, root, all)),
+    ...all.map((task) => page(task.name, task.title, taskPage(task))),
+  ])
 }
 
-function exampleBlocks(schema: Json, schemas: Schemas): Html[] {
-  return examplesOf(schema, schemas).map((example) => html`<pre>${JSON.stringify(example, null, 2)}</pre>`)
+function firstPage({ info }: OpenApi, base: string, root: string, all: readonly Task[]): Html {
+  return html`<header data-rest>
+      <h1>${info.title} API</h1>
+      <p>${info.description.split('\n\n', 1)[0]} Base URL: <code class="base">${base}</code></p>
+    </header>
+    ${quickStart(base, root)}
+    <section id="operations">
+      <h2 id="reference">Reference by task</h2>
+      <p id="found" role="status"></p>
+      ${all.map(
+        ({ name, title, groups }) =>
+          html`<div data-group>
+            <h3 class="task"><a href="${root}/${name}">${title}</a></h3>
+            <ul class="links">
+              ${groups.flatMap(({ entries }) => entries.map((entry) => link(entry, `${root}/${name}`)))}
+            </ul>
+          </div>`,
+      )}
+    </section>
+    <section class="start" data-rest>
+      <h2 id="rules">Rules of all calls</h2>
+      ${paragraphs(info.description.split('\n\n').slice(1).join('\n\n'))}
+    </section>`
 }
 
-/** How a receiver checks a callback, as a module that runs as it is: the tests run it on real callbacks. */
-export const verification = `import { createHmac, timingSafeEqual } from 'node:crypto'
-
-function same(left, right) {
-  const [a, b] = [Buffer.from(left), Buffer.from(right)]
-  return a.length === b.length && timingSafeEqual(a, b)
+function taskPage({ title, pathTable, groups }: Task): Html {
+  const sections = groups.map(
+    ({ tag, entries }) =>
+      html`<h2>${tag}</h2>
+        ${entries.map(({ id, content }) => html`<section class="operation" id="${id}">${content}</section>`)}`,
+  )
+  return html`<h1>${title}</h1>
+    ${pathTable} ${sections}`
 }
 
-/** timestamp, token and signature of the parsed body. */
-export function bodyIsSigned({ timestamp, token, signature }, apiSecret) {
-  const digest = createHmac('sha256', apiSecret).update(\`\${timestamp}\${token}\`).digest('hex')
-  return same(digest, String(signature))
+function navigation(root: string, all: readonly Task[], current: string): Html {
+  const here = (name: string) => name === current && new Html('aria-current="page"')
+  return html`<nav aria-label="Documentation">
+    <h1>Mailroom</h1>
+    <p>
+      <a href="${root.slice(0, -'docs'.length)}openapi.json"><u>openapi.json</u></a>
+    </p>
+    <form action="${root}" role="search">
+      <input type="search" id="search" name="search" placeholder="Search" aria-label="Search the operations" />
+    </form>
+    <ul class="links">
+      <li><a href="${root}" ${here('')}>Quick start</a></li>
+      ${all.map(
+        ({ name, title, groups }) =>
+          html`<li>
+            <a href="${root}/${name}" ${here(name)}>${title}</a>
+            ${name === current && groups.map(operationsOf)}
+          </li>`,
+      )}
+    </ul>
+  </nav>`
 }
 
-/** Standard Webhooks. secret: 'whsec_…' of the webhook, or your API secret. */
-export function headersAreSigned(headers, rawBody, secret) {
-  const key = secret.startsWith('whsec_') ? Buffer.from(secret.slice(6), 'base64') : secret
-  const signed = \`\${headers['webhook-id']}.\${headers['webhook-timestamp']}.\${rawBody}\`
-  const digest = createHmac('sha256', key).update(signed).digest('base64')
-  return String(headers['webhook-signature']).split(' ').some((one) => same(one, \`v1,\${digest}\`))
-}`
+function operationsOf({ tag, entries }: Group): Html {
+  return html`<h2>${tag}</h2>
+    <ul class="links">
+      ${entries.map((entry) => link(entry, ''))}
+    </ul>`
+}
+
+/** On the first page the search looks into its words. */
+function link({ id, method, words, summary }: Entry, page: string): Html {
+  const search = page !== '' && html` data-search="${words}"`
+  return html`<li${search}><a href="${page}#${id}">${method !== '' && methodMark(method)}${summary}</a></li>`
+}
+
+/** Without the white space, closing tags and escapes that a page does not need. */
+function compact(page: string): string {
+  const pieces = page.split(/(?=<(?:pre|style|script))|(?<=<\/(?:pre|style|script)>)/)
+  return pieces.map(shortOf).join('')
+}
+
+function shortOf(piece: string): string {
+  if (piece.startsWith('<pre')) return piece.replaceAll('&quot;', '"').replaceAll('&#39;', "'")
+  if (/^<s(?:tyle|cript)/.test(piece)) return piece
+  const lines = piece.replaceAll(/<\/(?:li|td|th|tr)>/g, '').replaceAll(/\n\s*/g, '\n')
+  return lines.replaceAll('>\n<', '><')
+}

@@ -18,6 +18,11 @@ function referenceName(schema: Json): string | null {
   return typeof $ref === 'string' && $ref.startsWith(sharedReference) ? $ref.slice(sharedReference.length) : null
 }
 
+/** Of the schema itself, or of an array's entries. */
+export function nameOf(schema: Json): string | null {
+  return referenceName(schema.type === 'array' ? itemsOf(schema) : schema)
+}
+
 /** 'array of User', 'integer, 0 to 100', '"asc" | "desc"'. */
 export function typeWords(schema: Json, schemas: Schemas): string {
   const name = referenceName(schema)
@@ -48,9 +53,9 @@ function rangeWords({ minimum, maximum, format }: Json): string {
   return typeof format === 'string' ? ` (${format})` : ''
 }
 
-/** Rows of name, type and meaning; fields of objects indented below them. */
-export function fieldTable(schema: Json, schemas: Schemas): Html | null {
-  const rows = fieldRows(schema, schemas, '', 0)
+/** Rows of name, type and meaning. Of an answer only fields with a description: its example has the others. */
+export function fieldTable(schema: Json, schemas: Schemas, isAnswer = false): Html | null {
+  const rows = fieldRows(schema, schemas, '', isAnswer)
   return rows.length === 0 ? null : tableOf(rows)
 }
 
@@ -62,23 +67,25 @@ export function tableOf(rows: readonly Html[]): Html {
   </table>`
 }
 
-function fieldRows(schema: Json, schemas: Schemas, prefix: string, depth: number): Html[] {
+function fieldRows(schema: Json, schemas: Schemas, prefix: string, isAnswer: boolean): Html[] {
   const { properties, required } = propertiesOf(objectOf(schema, schemas))
+  const isLast = prefix.split('.').length >= deepest
   return Object.entries(properties).flatMap(([name, field]) => [
-    fieldRow(prefix + name, field, schemas, required.includes(name)),
-    ...(depth + 1 < deepest
-      ? fieldRows(field, schemas, `${prefix}${name}${isArray(field, schemas) ? '[]' : ''}.`, depth + 1)
-      : []),
+    ...(isAnswer && field.description === undefined
+      ? []
+      : [fieldRow(prefix + name, field, schemas, !isAnswer && required.includes(name))]),
+    ...(isLast ? [] : fieldRows(field, schemas, `${prefix}${name}${isArray(field, schemas) ? '[]' : ''}.`, isAnswer)),
   ])
 }
 
 export function fieldRow(name: string, schema: Json, schemas: Schemas, required: boolean): Html {
-  const fallback =
-    schema.default === undefined ? null : html`<span class="default">default ${JSON.stringify(schema.default)}</span>`
-  const description = typeof schema.description === 'string' ? html`<p>${inline(schema.description)}</p>` : null
+  const { default: fallback, description } = schema
   return html`<tr>
-    <th><code>${breakable(name)}</code>${required && html`<span class="required" title="required">*</span>`}</th>
-    <td><span class="type">${typeWords(schema, schemas)}</span>${fallback}${description}</td>
+    <th>${breakable(name)}${required && html` <b title="required">*</b>`}</th>
+    <td>
+      <i>${typeWords(schema, schemas)}${fallback !== undefined && ` · default ${JSON.stringify(fallback)}`}</i>
+      ${typeof description === 'string' && html`<p>${inline(description)}</p>`}
+    </td>
   </tr>`
 }
 

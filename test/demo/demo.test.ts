@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { suite, test, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
 import { createVisitor, onwardOf } from '../connect/visitor.ts'
 import { until } from '../support/until.ts'
 
@@ -49,5 +50,35 @@ suite('demo', () => {
     child.kill('SIGINT')
     assert.deepEqual(await ended, [0, null], shown.text)
     assert.match(shown.text, /The demo ends/)
+  })
+
+  test('the quick start of /docs works on it as it is written', async (t) => {
+    const { shown } = startDemo(t)
+    const explain = () => shown.text
+    await until('the settings', () => /documentation at \S+\n/.test(shown.text), { withinMs: 60_000, explain })
+    const settings = /\$ (export .*)/.exec(shown.text)?.[1] ?? ''
+    const page = await (await fetch(/documentation at (\S+)/.exec(shown.text)?.[1] ?? '')).text()
+    const steps = [...page.matchAll(/<pre data-step="(\w+)">(.*?)<\/pre>/gs)].map(([, title = '', line = '']) => ({
+      title,
+      line,
+    }))
+    assert.deepEqual(
+      steps.map(({ title }) => title),
+      ['Key', 'Connect', 'List', 'Webhook', 'Verify'],
+    )
+    const ids = { ID: '', WEBHOOK: '' }
+    const answers = new Map<string, unknown>()
+    for (const { title, line } of steps) {
+      const script = `${settings}\n${line.replaceAll('&amp;', '&')}`
+      const { stdout } = await promisify(execFile)('bash', ['-euc', script], { env: { ...process.env, ...ids } })
+      const answer = JSON.parse(stdout) as { id?: string; webhook_id?: string }
+      answers.set(title, answer)
+      if (title === 'Connect') ids.ID = answer.id ?? assert.fail(stdout)
+      if (title === 'Webhook') ids.WEBHOOK = answer.webhook_id ?? assert.fail(stdout)
+    }
+    const [message] = answers.get('List') as { subject: string }[]
+    assert.equal(message?.subject, 'Table is booked')
+    const sample = answers.get('Verify') as { state: string }
+    assert.equal(sample.state, 'delivered', JSON.stringify(sample))
   })
 })

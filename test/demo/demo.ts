@@ -20,6 +20,8 @@ const consolePassword = 'demo-console-please-change'
 const password = 'janes-password'
 /** Whose mailbox is connected in a browser. */
 const second = { email: 'john@demo.example', password: 'johns-password' }
+/** Whose mailbox the quick start of /docs connects. */
+const third = { email: 'kim@demo.example', password: 'kims-password' }
 const everyMs = 4000
 const patienceMs = 30_000
 
@@ -42,7 +44,7 @@ function end(status: number, words: string): Promise<void> {
 
 async function startParts() {
   step('A mail server starts in this process, with the mailbox of Jane: six messages, one of them with an attachment.')
-  const users = { [owner]: { password }, [second.email]: { password: second.password } }
+  const users = { [owner]: { password }, [second.email]: { password: second.password }, [third.email]: third }
   const imap = await createImapServer({ users })
   closers.push(() => imap.close())
   for (const { folder, raw, flags, date } of startingMail()) imap.append(owner, folder, raw, flags, date)
@@ -152,6 +154,28 @@ function show(callback: Callback, service: Service, user: string, deliveredAt: n
   return inBody && inHeader
 }
 
+/** The settings that the quick start of /docs asks for, as a line for a shell. */
+function offerQuickStart(service: Service, imap: Imap, receiver: Receiver): void {
+  step('The quick start of the documentation works here too. In a second terminal:')
+  imap.append(third.email, 'INBOX', arrivingMail(0).raw)
+  const settings = {
+    KEY: key,
+    SECRET: secret,
+    RECEIVER: `${receiver.url}/mail`,
+    EMAIL: third.email,
+    PASSWORD: third.password,
+    SERVER: imap.host,
+    PORT: imap.port,
+    TLS: 0,
+  }
+  sameAs(
+    `export ${Object.entries(settings)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(' ')}`,
+  )
+  result(`documentation at ${service.url}/docs`)
+}
+
 function watch(imap: Imap, receiver: Receiver, service: Service, user: string): void {
   let deliveredAt = 0
   let delivered = 0
@@ -177,6 +201,7 @@ async function demo(): Promise<void> {
   const user = await connectMailbox(service, imap)
   await readMailbox(service, user)
   await offerWizard(service, imap)
+  offerQuickStart(service, imap, receiver)
   await registerWebhook(service, user, receiver)
   watch(imap, receiver, service, user)
 }

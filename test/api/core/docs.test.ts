@@ -1,6 +1,6 @@
 /**
  * The reference at /docs: its curl lines go through a real shell and are what their routes take; its examples fit their
- * schemas.
+ * schemas. The quick start is run by test/demo.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -16,7 +16,9 @@ import { readInput } from '../../../api/middleware/dispatch.ts'
 
 const routes: readonly Route[] = [...resourceRoutes, ...systemRoutes(resourceRoutes)]
 const baseUrl = 'http://127.0.0.1:8080'
-const page = renderDocs(withServer(buildOpenApi(routes), baseUrl))
+const document = withServer(buildOpenApi(routes), baseUrl)
+const pages = renderDocs(document)
+const all = [...pages.values()].join('\n')
 
 interface Line {
   readonly method: string
@@ -29,7 +31,7 @@ interface Line {
 
 /** Every curl line as curl would get it: the shell's words, with a function in curl's place. */
 function curlLines(): Line[] {
-  const shown = [...page.matchAll(/<pre>(curl[\s\S]*?)<\/pre>/g)].map(([, text = '']) => unescaped(text))
+  const shown = [...all.matchAll(/<pre>(curl[\s\S]*?)<\/pre>/g)].map(([, text = '']) => unescaped(text))
   const stand = `curl() { printf '%s\\0' "$@"; printf '\\1'; }`
   const script = [stand, 'KEY=key', 'SECRET=secret', 'TOKEN=token', ...shown].join('\n')
   const words = execFileSync('bash', ['-eu', '-c', script], { encoding: 'utf8' })
@@ -65,13 +67,20 @@ suite('curl lines of /docs', () => {
   }
   const lines = curlLines()
 
-  test('one for every operation, each taken by its own route', () => {
+  test('one for every entry, each taken by the route that the entry names first; every route is named once', () => {
+    const sections = all.split('<section class="operation"').filter((text) => text.includes('<pre>curl'))
+    const named = sections.map((text) =>
+      [...text.matchAll(/<b class="\w+">(\w+)<\/b><code>(.*?)<\/code>/g)].map(
+        ([, method, path = '']) => `${method} ${path.replaceAll(/<\/?var>/g, '')}`,
+      ),
+    )
     const reached = lines.map(({ method, path }) => matched(method, path)?.route)
     assert.deepEqual(
-      new Set(reached.map((route) => `${route?.method} ${route?.path}`)),
-      new Set(routes.map((route) => `${route.method} ${route.path}`)),
+      reached.map((route) => `${route?.method} ${route?.path.replaceAll('+}', '}')}`),
+      named.map(([first]) => first),
     )
-    assert.equal(lines.length, routes.length)
+    const served = routes.map((route) => `${route.method} ${route.path.replaceAll('+}', '}')}`)
+    assert.deepEqual(named.flat().sort(), served.sort())
   })
 
   for (const { method, path, values, signed, operator } of lines) {
@@ -108,15 +117,44 @@ suite('curl lines of /docs', () => {
   })
 })
 
-suite('the page', () => {
+suite('the pages', () => {
+  test('less than 400 kB in all; an operation is described once on its page, and found from the first one', () => {
+    assert.ok(Buffer.byteLength(all) < 400_000, `${Buffer.byteLength(all)} bytes`)
+    const first = pages.get('') ?? ''
+    for (const [name, page] of pages) {
+      if (name === '') continue
+      const summaries = [...page.matchAll(/<p class="summary">(.*?)<[/s]/g)].map(([, summary]) => summary)
+      assert.equal(new Set(summaries).size, summaries.length, name)
+      assert.ok(first.includes(`<a href="/docs/${name}">`), name)
+      for (const [, id] of page.matchAll(/<section class="operation" id="(\w+)"/g))
+        assert.ok(first.includes(`<a href="/docs/${name}#${id}"`), `${name} ${id}`)
+    }
+    assert.equal(first.split('>Get a message<').length, 3, 'once of each API')
+  })
+
+  test('every link inside leads somewhere, also where the service lies below a path', () => {
+    for (const base of [baseUrl, 'https://example.com/mail/']) {
+      const root = new URL(base).pathname.replace(/\/$/, '')
+      const made = renderDocs(withServer(document, base))
+      for (const [name, page] of made) {
+        for (const [, href = ''] of page.matchAll(/(?:href|action)="([^"]*)"/g)) {
+          const { pathname, hash } = new URL(href, `http://x${root}/docs/${name}`)
+          if (pathname === `${root}/openapi.json`) continue
+          const target = made.get(pathname.slice(`${root}/docs/`.length)) ?? ''
+          assert.ok(target.includes(hash === '' ? '<main>' : `id="${hash.slice(1)}"`), `${name}: ${href}`)
+        }
+      }
+    }
+  })
+
   test('no made-up words where an example should be, no backticks where code should be', () => {
-    assert.doesNotMatch(page, /: &quot;text&quot;/)
-    const outside = page.replaceAll(/<(pre|script|style)>[\s\S]*?<\/\1>/g, '')
+    assert.doesNotMatch(all, /: &quot;text&quot;/)
+    const outside = all.replaceAll(/<(pre|script|style)>[\s\S]*?<\/\1>/g, '')
     assert.doesNotMatch(outside, /`|\*\*/)
   })
 
   test('an answer of success says nothing of a failure', () => {
-    const shown = [...page.matchAll(/<pre>(\{[\s\S]*?)<\/pre>/g)]
+    const shown = [...all.matchAll(/<pre>(\{[\s\S]*?)<\/pre>/g)]
     const answers = shown.map(([, text = '']) => JSON.parse(unescaped(text)) as Record<string, unknown>)
     const soft = answers.filter((one) => 'feedback_code' in one)
     assert.ok(soft.length >= 3)

@@ -185,13 +185,24 @@ suite('system routes', () => {
     const { text, headers, status } = await open('/docs')
     assert.equal(status, 200)
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+    const pages = new Map<string, string>()
+    for (const [, name = ''] of text.matchAll(/href="\/docs\/([^"#]+)"/g)) {
+      const page = await open(`/docs/${name}`)
+      assert.deepEqual([page.status, page.headers['content-type']], [200, 'text/html; charset=utf-8'], name)
+      assert.equal(page.headers['content-security-policy'], headers['content-security-policy'])
+      pages.set(name, page.text)
+    }
+    const all = [text, ...pages.values()].join('\n')
     for (const { path, method } of rig.app.routes) {
       const shown = path.replaceAll('+}', '}').replaceAll(/(\{\w+\})/g, '<var>$1</var>')
-      assert.ok(text.includes(`>${method}</span><code>${shown}</code>`), `${method} ${path}`)
+      assert.ok(all.includes(`>${method}</b><code>${shown}</code>`), `${method} ${path}`)
     }
-    assert.ok(text.includes('Adds a &lt;thing&gt;') && !text.includes('<b>bold'))
-    assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//)
-    assert.doesNotMatch(text, /@import|url\(/)
+    assert.equal((await open('/docs/nosuch')).status, 404)
+    assert.equal((await open('/docs?search=users')).text, text)
+    assert.ok(all.includes('<b title="required">') && all.includes('&lt;b&gt;bold &amp; &quot;quoted&quot;&lt;/b&gt;'))
+    assert.ok(all.includes('Adds a &lt;thing&gt;') && !all.includes('<b>bold'))
+    assert.doesNotMatch(all, /(?:src|href)="(?:https?:)?\/\//)
+    assert.doesNotMatch(all, /@import|url\(/)
     const policy = String(headers['content-security-policy'])
     for (const tag of ['style', 'script']) {
       const content = new RegExp(`<${tag}>(.*?)</${tag}>`, 's').exec(text)?.[1] ?? ''
