@@ -330,7 +330,8 @@ export function changeReads({ changes }: KeyedCollections) {
 export function folderBasics({ folders }: KeyedCollections) {
   return {
     byPath: (accountId: string, path: string) => folders.find({ id: folderId(accountId, path), accountId }),
-    setCounts: async (id: string, { messages, unseen }: Pick<FolderRecord, 'messages' | 'unseen'>) => {
+    /** As the server says, of a folder that is not complete. */
+    setReported: async (id: string, { messages, unseen }: Pick<FolderRecord, 'messages' | 'unseen'>) => {
       await folders.edit({ id }, { messages, unseen })
     },
     setParked: async (id: string, failures: number, parkedUntil: number | null) => {

@@ -209,7 +209,7 @@ function keptFolders({ folders }: Store, kept: KeptRecords): Store['folders'] {
   return {
     ...folders,
     ...writes(folders, ['reconcile'], (accountId, begun) => kept.writeMail(accountId, begun)),
-    ...writes(folders, ['setCounts', 'setParked'], (id) => kept.forgetFolder(id)),
+    ...writes(folders, ['setReported', 'setParked'], (id) => kept.forgetFolder(id)),
     list: (accountId) =>
       kept.ofMail(kept.folders, accountId, async () => {
         const listed = await folders.list(accountId)

@@ -5,6 +5,7 @@
  * A contact counts, and forgets an account: beside the sums a stored contact holds what each account has counted, so
  * that the part of an account that is removed can go.
  */
+import { noCounts } from './folder-counts.ts'
 import { contactId, folderId } from './ids.ts'
 import type { Where } from './keyed.ts'
 import type { ListedFolder, OutboxKey, OutboxResult, RequeueQuery } from './port.ts'
@@ -81,6 +82,11 @@ export function folderRank(path: string): 0 | 1 {
   return path === 'INBOX' ? 0 : 1
 }
 
+function reportedCounts(stored: FolderRecord | null, listed: ListedFolder) {
+  const { messages, unseen } = stored === null || stored.completeAt === null ? listed : stored
+  return { messages: messages ?? stored?.messages ?? 0, unseen: unseen ?? stored?.unseen ?? 0 }
+}
+
 /** What the server lists, over what is stored (null = new): how far it was read and how often it failed stay. */
 export function listedFolder(
   accountId: string,
@@ -96,9 +102,10 @@ export function listedFolder(
     attributes: listed.attributes,
     specialUse: listed.specialUse,
     selectable: listed.selectable,
-    messages: listed.messages ?? stored?.messages ?? 0,
-    unseen: listed.unseen ?? stored?.unseen ?? 0,
+    ...reportedCounts(stored, listed),
+    counts: stored?.counts ?? noCounts,
     cursor: stored?.cursor ?? null,
+    completeAt: stored?.completeAt ?? null,
     epoch,
     failures: stored?.failures ?? 0,
     parkedUntil: stored?.parkedUntil ?? null,

@@ -20,6 +20,8 @@ type Doc<R> = Omit<R, 'id' | 'token'> & KeyDoc
 interface Beside {
   readonly users: { readonly addressKeys: readonly string[] }
   readonly accounts: { readonly emailKey: string }
+  /** Since rows of the folder are being written, until their counts are: what was cut short is counted anew. */
+  readonly folders: { readonly counting?: boolean }
   /** A date, for the TTL index. */
   readonly tokens: { readonly goesAt: Date }
   /** `v` counts the writes: the compare of compare-and-set. */
@@ -36,6 +38,7 @@ interface Beside {
 type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof Beside ? Beside[K] : unknown) }
 
 export type UserDoc = KindDocs['users']
+export type FolderDoc = KindDocs['folders']
 export type ContactDoc = KindDocs['contacts']
 export type OutboxDoc = KindDocs['outbox']
 export type ChangeDoc = KindDocs['changes']
@@ -176,6 +179,7 @@ function shapeOf<K extends Kind>(kind: K, others: readonly string[] = []): Shape
 
 export const shapes = {
   ...(Object.fromEntries(kinds.map((kind) => [kind, shapeOf(kind)])) as unknown as Shapes),
+  folders: shapeOf('folders', ['counting']),
   contacts: shapeOf('contacts', ['searchKey', 'v', 'applied']),
   // `by` is in rows of earlier versions
   messages: createShape<MessageRecord, MessageDoc>(['id'], {}, [

@@ -10,8 +10,10 @@
 import type { Db, IndexDescription } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
+import { noCounts } from '../folder-counts.ts'
 import { newId } from '../ids.ts'
-import { beginning, type CollectionName, type Collections } from './documents.ts'
+import { beginning, openCollections, type CollectionName, type Collections } from './documents.ts'
+import { countRows } from './folders.ts'
 
 function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
   return { name, key, ...options }
@@ -163,6 +165,7 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { name: 'indexes whose place others have taken', up: (db) => dropIndexes(db, replaced) },
   { name: 'key of messages that are flagged \\Deleted', up: addDeletedKeys },
+  { name: 'counts of folders, and whether each is complete', up: addFolderFacts },
 ]
 
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
@@ -173,6 +176,30 @@ async function addDeletedKeys(db: Db): Promise<void> {
   await db
     .collection<{ keys: string[]; v: number }>('messages')
     .updateMany(flagged, { $push: { keys: 'd' }, $inc: { v: 1 } })
+}
+
+const foldersAtOnce = 200
+
+/** From here on each write of placements keeps them. Folders that have them, of a step that was cut short, stay. */
+async function addFolderFacts(db: Db): Promise<void> {
+  const collections = openCollections(db)
+  const folders = collections.folders
+  for (;;) {
+    const some = await folders
+      .find({ counts: { $exists: false } })
+      .limit(foldersAtOnce)
+      .toArray()
+    if (some.length === 0) return
+    const accounts = new Set(some.map(({ accountId }) => accountId))
+    const ids = some.map(({ _id }) => _id)
+    const counted = await countRows({ collections }, [...accounts], ids)
+    const updates = some.map(({ _id, accountId, cursor }) => {
+      const completeAt = cursor !== null && cursor.backfillBelow <= 1 ? cursor.comparedAt : null
+      const $set = { counts: counted.get(_id) ?? noCounts, completeAt }
+      return { updateOne: { filter: { _id, accountId }, update: { $set } } }
+    })
+    await folders.bulkWrite(updates, { ordered: false })
+  }
 }
 
 const notFound = new Set([26, 27])

@@ -1,8 +1,9 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
+import { addCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
-import type { FolderRecord } from '../records.ts'
+import type { FolderCounts, FolderRecord } from '../records.ts'
 import { listedFolder, vanish } from '../rows.ts'
 import { checkEpoch } from './accounts.ts'
 import type { Database, Statements } from './database.ts'
@@ -22,9 +23,18 @@ function upsertListed(sql: Statements, accountId: string, epoch: number, listed:
   for (const item of listed) {
     const stored = tables.folders.get(sql, folderId(accountId, item.path))
     const folder = listedFolder(accountId, epoch, stored, item)
-    if (stored === null) tables.folders.insert(sql, folder)
+    // A replacement of the mailbox that was cut short leaves placements without their folder.
+    if (stored === null) tables.folders.insert(sql, { ...folder, counts: countRows(sql, folder.id) })
     else if (JSON.stringify(folder) !== JSON.stringify(stored)) tables.folders.save(sql, stored, folder)
   }
+}
+
+export const placementCounts = `SELECT count(*), count(*) FILTER (WHERE NOT EXISTS
+  (SELECT 1 FROM json_each(flags) WHERE value = '\\Seen')) FROM placements WHERE folder_id = ?`
+
+function countRows(sql: Statements, folderId: string): FolderCounts {
+  const [[messages, unseen] = []] = sql.tuples(placementCounts, folderId)
+  return { messages: Number(messages), unseen: Number(unseen) }
 }
 
 /** Placements of a folder but for one UIDVALIDITY: two ranges of the key on either side of it. */
@@ -50,7 +60,9 @@ export function forgetFolder(
     // the row goes in any case: the caller repeats until none is left
     deletePlacement(sql, lost, messageId)
   }
-  unit.flush()
+  const changed = unit.flush().get(folderId)
+  const folder = changed && tables.folders.get(sql, folderId)
+  if (folder) tables.folders.save(sql, folder, { ...folder, counts: addCounts(folder.counts, changed) })
   return sql.number(`SELECT count(*) FROM (SELECT 1 FROM ${others} LIMIT ?3)`, folderId, keep, limit + 1)
 }
 

@@ -211,6 +211,15 @@ CREATE INDEX audit_by_age ON audit (at, id);
 CREATE INDEX audit_of_target ON audit (target, at, id);
 `
 
+/** The counts of a folder go on with its placements from here, and whether it is complete stands in its record. */
+const folderFacts = `
+UPDATE folders SET doc = json_set(doc,
+  '$.counts', json((SELECT json_object('messages', count(*), 'unseen', count(*) FILTER (WHERE NOT EXISTS
+    (SELECT 1 FROM json_each(p.flags) WHERE value = '\\Seen'))) FROM placements p WHERE p.folder_id = folders.id)),
+  '$.completeAt', CASE WHEN json_extract(doc, '$.cursor.backfillBelow') <= 1
+    THEN json_extract(doc, '$.cursor.comparedAt') END);
+`
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -230,6 +239,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   dropSurplusKeys,
   callPaths,
   audit,
+  folderFacts,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

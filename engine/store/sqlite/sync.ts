@@ -5,8 +5,9 @@
 import { AppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail, type WeighedPart } from '../batch-steps.ts'
+import { addCounts, progressed, type CountChanges } from '../folder-counts.ts'
 import { newRows, placesOf, stepsOf, taken, leftBehind, sameCursor, withSeqOf, type Holder } from '../rows.ts'
-import type { ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import type { Applied, ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
@@ -15,8 +16,6 @@ import { forgetFolder } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
 import { tables } from './tables.ts'
-
-type Applied = Awaited<ReturnType<SyncStore['apply']>>
 
 function leaseLost(why: string, batch: SyncBatch): AppError {
   const { accountId, folderId, epoch } = batch
@@ -45,7 +44,7 @@ function findHolders(sql: Statements, batch: SyncBatch): Holder[] {
   )
 }
 
-function applyToMessages(sql: Statements, batch: SyncBatch, now: number): void {
+function applyToMessages(sql: Statements, batch: SyncBatch, now: number): CountChanges {
   const held = findHolders(sql, batch)
   const unit = createUnit(sql)
   const rows = newRows(batch, now)
@@ -58,7 +57,7 @@ function applyToMessages(sql: Statements, batch: SyncBatch, now: number): void {
     const record = unit.get(id)
     if (record) unit.put(taken(record, own))
   }
-  unit.flush()
+  return unit.flush()
 }
 
 const changesByIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
@@ -104,23 +103,23 @@ function stepsOfBatch(sql: Statements, batch: SyncBatch): readonly SyncBatch[] {
 
 async function applyInSteps(db: Database, batch: SyncBatch, now: number): Promise<Applied> {
   const steps = await db.read(() => stepsOfBatch(db, batch))
-  const answer: Applied = { changes: [], outbox: [] }
-  for (const step of steps) {
-    const { changes, outbox } = await db.write(() => apply(db, step, now, step === steps.at(-1)))
-    answer.changes.push(...changes)
-    answer.outbox.push(...outbox)
-  }
-  return answer
+  const applied: Applied[] = []
+  for (const step of steps) applied.push(await db.write(() => apply(db, step, now, step === steps.at(-1))))
+  return applied.reduce((all, { changes, outbox, folder }) => {
+    return { changes: [...all.changes, ...changes], outbox: [...all.outbox, ...outbox], folder }
+  })
 }
 
 function apply(sql: Statements, step: SyncBatch, now: number, isLast: boolean): Applied {
-  const folder = checkedFolder(sql, step)
-  applyToMessages(sql, step, now)
+  const stored = checkedFolder(sql, step)
+  const changed = applyToMessages(sql, step, now)
   const changes = insertChanges(sql, step.accountId, step.changes)
   const outbox = insertOutbox(sql, step.outbox.map(withSeqOf(changes)))
   countContacts(sql, step.accountId, step.contacts)
-  if (isLast) tables.folders.save(sql, folder, { ...folder, cursor: step.cursorAfter, ...step.counts })
-  return { changes, outbox }
+  const counts = addCounts(stored.counts, changed.get(stored.id))
+  const folder = { ...stored, ...(isLast ? progressed(stored, step.cursorAfter, counts, now) : { counts }) }
+  tables.folders.save(sql, stored, folder)
+  return { changes, outbox, folder }
 }
 
 const stepMessages = 500

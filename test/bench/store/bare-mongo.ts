@@ -80,8 +80,8 @@ async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<voi
   const outbox = docs.outbox.map((row) => ({ ...row, seq: numbers.get(row.changeId ?? '') ?? row.seq }))
   if (outbox.length > 0) await on.outbox.insertMany(outbox, { ordered: false })
   if (docs.flags.size > 0) await setFlags(on.messages, batch, docs.flags)
-  const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter, counts } = batch
-  await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter, ...counts } })
+  const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter } = batch
+  await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter } })
 }
 
 async function setFlags(messages: Collection<MessageDoc>, batch: SyncBatch, updates: Docs['flags']): Promise<void> {

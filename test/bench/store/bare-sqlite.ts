@@ -167,7 +167,7 @@ function apply(database: DatabaseSync, on: Prepared, batch: SyncBatch, rows: Row
   addOutbox(on, batch, addChanges(on, batch))
   setFlags(on, batch)
   countContacts(on, batch.accountId, rows)
-  on.saveFolder.run(JSON.stringify({ ...folder, cursor: batch.cursorAfter, ...batch.counts }), folder.id)
+  on.saveFolder.run(JSON.stringify({ ...folder, cursor: batch.cursorAfter }), folder.id)
   database.exec('COMMIT')
 }
 

@@ -197,7 +197,6 @@ export function emptyBatch(account: AccountRecord, id: string, cursor: FolderCur
     changes: [],
     outbox: [],
     contacts: [],
-    counts: null,
   }
 }
 
