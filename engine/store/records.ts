@@ -100,15 +100,9 @@ export interface ContactRecord extends ContactCounts {
   readonly email: string
 }
 
-/** What one account has counted of a contact; null = it is not known which. */
-export interface ContactPart extends ContactCounts {
-  readonly accountId: string | null
-}
-
-/** A contact as it lies in the store. It leaves it only for another store. */
+/** What one email account has counted of a contact. It leaves the store only for another store. */
 export interface StoredContact extends ContactRecord {
-  /** Absent = counted by a version that did not count by account. */
-  readonly byAccount?: readonly ContactPart[]
+  readonly accountId: string
 }
 
 /** What one message adds to a contact. Applying the same (contact, message, direct?) twice changes nothing. */

@@ -13,7 +13,6 @@ import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserS
 import type { AccountRecord, AccountStatus } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
-import { uncount } from './contacts.ts'
 import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
 import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
@@ -198,9 +197,10 @@ async function drain(
 
 const ofAccount = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'] as const
 
-/** All that hangs on an account, and its part of the user's contacts. */
+/** All that hangs on an account. Ids of contacts begin with its own. */
 async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
-  return (await drain(context, ofAccount, { accountId })) + (await uncount(context, accountId))
+  const counted = { _id: { $gte: `${accountId}:`, $lt: `${accountId};` } } as unknown as Filter<Document>
+  return (await drain(context, ofAccount, { accountId })) + (await drain(context, ['contacts'], counted))
 }
 
 /** What a writer wrote for an account that is gone by now. Answers whether it is. */

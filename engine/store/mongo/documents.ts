@@ -27,10 +27,11 @@ interface Beside {
   /** `v` counts the writes: the compare of compare-and-set. */
   readonly outbox: { readonly lastStatus: number | null; readonly v: number }
   readonly contacts: {
+    readonly id: string
     readonly searchKey: string
     /** As above: starts anywhere, so that a contact that went and came again is another one. */
     readonly v: number
-    /** `<account> <delta's key>` of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
+    /** Keys of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
     readonly applied: readonly string[]
   }
 }

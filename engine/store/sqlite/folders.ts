@@ -29,7 +29,7 @@ function upsertListed(sql: Statements, accountId: string, epoch: number, listed:
   }
 }
 
-export const placementCounts = `SELECT count(*), count(*) FILTER (WHERE NOT EXISTS
+const placementCounts = `SELECT count(*), count(*) FILTER (WHERE NOT EXISTS
   (SELECT 1 FROM json_each(flags) WHERE value = '\\Seen')) FROM placements WHERE folder_id = ?`
 
 function countRows(sql: Statements, folderId: string): FolderCounts {

@@ -89,7 +89,8 @@ function stepsOfBatch(sql: Statements, batch: SyncBatch): readonly SyncBatch[] {
   const { changes, outbox, flagUpdates, vanished, reported } = batch
   const idAt = new Map((vanished.length === 0 ? [] : findHolders(sql, batch)).map(({ uid, id }) => [uid, id]))
   const ids = [...[...flagUpdates, ...reported].map(({ messageId }) => messageId), ...idAt.values()]
-  const weights = new Map(sql.tuples(sizes, JSON.stringify(ids)).map(([id, size]) => [id, Number(size)]))
+  const rows = ids.length === 0 ? [] : sql.tuples(sizes, JSON.stringify(ids))
+  const weights = new Map(rows.map(([id, size]) => [id, Number(size)]))
   const weightOf = (id: string | undefined): number => (weights.get(id ?? null) ?? 0) / octetsOfAddress
   const steps = inSteps([
     ...newMail(batch),
