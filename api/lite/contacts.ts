@@ -107,7 +107,7 @@ export async function findContact(call: Call, userId: string, name: string): Pro
 
 /** Of all the user's email accounts. */
 export async function mailMustBeRead(call: Call, userId: string): Promise<void> {
-  for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account.id, null)
+  for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account, null)
 }
 
 export const contactRoutes = tagged('Contacts', [list, get])

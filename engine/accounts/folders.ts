@@ -192,7 +192,8 @@ function listedRow({ path, delimiter, attributes, specialUse, selectable, status
 
 /**
  * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as
- * unchanged. Without mod-sequences another unread count than the last one shows that flags changed.
+ * unchanged. Without mod-sequences another unread count than the last one, or at first than that of
+ * the index, shows that flags changed.
  */
 function isMoved(
   { deps, state, session }: SyncContext,
@@ -206,7 +207,7 @@ function isMoved(
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   if ((due && !modseqs) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0) return true
   if (status === null) return false
-  const before = state.reportedUnseen.get(folder.id) ?? status.unseen
+  const before = state.reportedUnseen.get(folder.id) ?? (folder.completeAt === null ? status : folder.counts).unseen
   if (status.unseen !== null) state.reportedUnseen.set(folder.id, status.unseen)
   const read = !modseqs && status.unseen !== null && status.unseen !== before
   const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq

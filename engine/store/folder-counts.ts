@@ -44,6 +44,11 @@ export function progressed(
   return { cursor, counts, completeAt: null, messages: cursor.exists, unseen: reported }
 }
 
+/** An account is complete when every folder is that holds mail. */
+export function isWhole(folders: readonly Pick<FolderRecord, 'selectable' | 'completeAt'>[]): boolean {
+  return folders.length > 0 && folders.every(({ selectable, completeAt }) => !selectable || completeAt !== null)
+}
+
 /** As the API shows them: the server's until the folder is complete. */
 export function shownCounts({ completeAt, counts, messages, unseen }: FolderRecord): FolderCounts {
   return completeAt === null ? { messages, unseen } : counts

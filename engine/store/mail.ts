@@ -341,6 +341,8 @@ export interface Applied {
   readonly changes: ChangeRecord[]
   readonly outbox: OutboxRecord[]
   readonly folder: FolderProgress
+  /** Whether the account became complete, or is so no more. */
+  readonly turned: boolean
 }
 
 export interface SyncStore extends ReturnType<typeof mailboxReplacement> {

@@ -79,6 +79,8 @@ export interface AccountRecord {
   readonly everybodyCounted?: true
   /** The account was another mailbox: while it is read, what arrived after this time and was never seen is reported. */
   readonly remapSince?: number
+  /** Since when every folder that holds mail is complete; null or absent = one is not. Written with that folder. */
+  readonly completeAt?: number | null
   /** Fencing number: each claim adds one; a writer with an older epoch is refused with `lease_lost`. */
   readonly epoch: number
   readonly createdAt: number

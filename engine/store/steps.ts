@@ -66,6 +66,7 @@ export function readAnew({ epoch, resume, remapSince = Infinity }: AccountRecord
   return {
     epoch: epoch + 1,
     resume: { ...freshResume, lastConnectedAt, ...(condition && { condition }) },
+    completeAt: null,
     remapSince: initialSyncAt === null ? Math.min(remapSince, since) : since,
   }
 }

@@ -36,6 +36,8 @@ async function assertMigrated(store: Store, old: OldStore, note = ''): Promise<v
       assert.equal(folder.completeAt, folder.path === 'Trash' ? null : folder.cursor?.comparedAt)
     }
   }
+  // Trash of both is being read.
+  for (const { id } of old.accounts) assert.equal((await store.accounts.get(id))?.completeAt ?? null, null)
   const list = () => store.contacts.list(old.user.id, 'total_count', 'desc', page)
   const all = contactsOf(old, [first.id, second.id])
   assert.deepEqual(byId(await list()), byId(all), note)

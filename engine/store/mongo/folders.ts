@@ -2,12 +2,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Filter } from 'mongodb'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
-import { noCounts } from '../folder-counts.ts'
+import { isWhole, noCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
-import { checkEpoch, clearUpBehind } from './accounts.ts'
+import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
 import { shapes, type KeyDoc, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages } from './messages.ts'
 
@@ -63,7 +63,7 @@ async function reconcile(
   complete: boolean,
 ): Promise<FolderRecord[]> {
   const { folders } = context.collections
-  await checkEpoch(context, accountId, epoch)
+  const { completeAt } = await checkEpoch(context, accountId, epoch)
   const docs = await folders.find({ accountId }, context.read).toArray()
   const stored = new Map(docs.map((doc) => [doc._id, shapes.folders.record(doc)]))
   const byId = new Map(listed.map((item) => [folderId(accountId, item.path), item]))
@@ -77,6 +77,8 @@ async function reconcile(
     const counted = counts.get(id)
     return counted === undefined && isDeepStrictEqual(next, there) ? [] : [upsert(next, counted)]
   })
+  const opens = [...byId].some(([id, { selectable }]) => selectable && stored.get(id)?.selectable !== true)
+  if (opens && typeof completeAt === 'number') await beginReading(context, accountId, epoch)
   if (changes.length > 0) {
     await folders.bulkWrite(changes, { ordered: false })
     // an upsert makes what a removal has taken: its account is gone by then
@@ -85,7 +87,9 @@ async function reconcile(
   }
   const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
   for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
-  return list(context, accountId)
+  const all = await list(context, accountId)
+  if (typeof completeAt !== 'number' && isWhole(all)) await settle(context, accountId, epoch)
+  return all
 }
 
 function othersFilter(accountId: string, folderId: string, keep: string | null): Filter<MessageDoc> {

@@ -19,7 +19,7 @@ import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameC
 import type { Holder } from '../rows.ts'
 import type { Applied, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../records.ts'
-import { checkEpoch, clearUpBehind } from './accounts.ts'
+import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
 import { insertMissing, shapes } from './documents.ts'
 import type { ChangeDoc, FolderDoc, MessageDoc, MongoContext } from './documents.ts'
@@ -223,9 +223,12 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   const outbox = await answered(context, fresh, repeated)
   const counts = await countsAfter(context, batch, stored, inserted, changed)
   const folder = progressed(stored, batch.cursorAfter, counts, context.now())
+  const turns = (folder.completeAt === null) !== (stored.completeAt === null)
+  if (turns && folder.completeAt === null) await beginReading(context, batch.accountId, batch.epoch)
   await writeFolder(context, memory, batch, stored, folder)
+  const turned = turns && (folder.completeAt === null || (await settle(context, batch.accountId, batch.epoch)))
   forget(memory, batch, repeated)
-  return { changes, outbox, folder }
+  return { changes, outbox, folder, turned }
 }
 
 /**

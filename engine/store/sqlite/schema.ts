@@ -221,6 +221,13 @@ UPDATE folders SET doc = json_set(doc,
     THEN json_extract(doc, '$.cursor.comparedAt') END);
 `
 
+const accountFacts = `
+UPDATE accounts SET doc = json_set(doc, '$.completeAt', (SELECT max(json_extract(f.doc, '$.completeAt')) FROM folders f
+  WHERE f.account_id = accounts.id))
+  WHERE NOT EXISTS (SELECT 1 FROM folders f WHERE f.account_id = accounts.id
+    AND json_extract(f.doc, '$.selectable') AND json_extract(f.doc, '$.completeAt') IS NULL);
+`
+
 const contactTable = `
 CREATE TABLE account_contacts (
   account_id TEXT NOT NULL, id TEXT NOT NULL, user_id TEXT NOT NULL, total_count INTEGER NOT NULL,
@@ -272,6 +279,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   audit,
   folderFacts,
   contactsByAccount,
+  accountFacts,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

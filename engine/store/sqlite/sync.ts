@@ -12,7 +12,7 @@ import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
 import { deleteWhere, type Database, type Statements } from './database.ts'
-import { forgetFolder } from './folders.ts'
+import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
 import { tables } from './tables.ts'
@@ -106,8 +106,8 @@ async function applyInSteps(db: Database, batch: SyncBatch, now: number): Promis
   const steps = await db.read(() => stepsOfBatch(db, batch))
   const applied: Applied[] = []
   for (const step of steps) applied.push(await db.write(() => apply(db, step, now, step === steps.at(-1))))
-  return applied.reduce((all, { changes, outbox, folder }) => {
-    return { changes: [...all.changes, ...changes], outbox: [...all.outbox, ...outbox], folder }
+  return applied.reduce((all, one) => {
+    return { ...one, changes: [...all.changes, ...one.changes], outbox: [...all.outbox, ...one.outbox] }
   })
 }
 
@@ -120,7 +120,8 @@ function apply(sql: Statements, step: SyncBatch, now: number, isLast: boolean): 
   const counts = addCounts(stored.counts, changed.get(stored.id))
   const folder = { ...stored, ...(isLast ? progressed(stored, step.cursorAfter, counts, now) : { counts }) }
   tables.folders.save(sql, stored, folder)
-  return { changes, outbox, folder }
+  const turns = (folder.completeAt === null) !== (stored.completeAt === null)
+  return { changes, outbox, folder, turned: turns && settle(sql, step.accountId, now) }
 }
 
 const stepMessages = 500

@@ -133,6 +133,49 @@ export function foldersContract({ store, clock }: Subject): void {
       assert.deepEqual((await mailbox.folder('INBOX')).counts, { messages: 1, unseen: 1 })
     })
 
+    test('make the account complete when all that hold mail are, and incomplete when one is so no more', async () => {
+      const mailbox = await createMailbox(store, { folders: ['INBOX', 'Archive'] })
+      const { id, epoch } = mailbox.account
+      const since = async () => (await store.accounts.get(id))?.completeAt ?? null
+      const read = (path: string) => mailbox.apply(path, { cursorAfter: moved(null, { uidNext: 9 }) })
+      const list = (...paths: string[]) =>
+        store.folders.reconcile(
+          id,
+          epoch,
+          paths.map((path) => listed(path)),
+          true,
+        )
+      assert.equal((await read('INBOX')).turned, false)
+      assert.equal(await since(), null)
+      assert.equal((await read('Archive')).turned, true)
+      assert.equal(await since(), clock.now)
+      await list('INBOX', 'Archive')
+      assert.equal(await since(), clock.now)
+      // A new one, which is read, and one that is removed before it was.
+      for (const left of [
+        ['INBOX', 'Archive', 'New'],
+        ['INBOX', 'Archive'],
+      ]) {
+        await list('INBOX', 'Archive', 'New')
+        assert.equal(await since(), null)
+        if (left.length === 3) await read('New')
+        await list(...left)
+        assert.equal(await since(), clock.now)
+        await list('INBOX', 'Archive')
+      }
+      const held = [listed('INBOX'), listed('Archive'), listed('Parent', { selectable: false })]
+      await store.folders.reconcile(id, epoch, held, true)
+      assert.equal(await since(), clock.now)
+      // Numbered anew, and read to its end.
+      const anew = { uidValidity: '2', uidNext: 9, backfillBelow: 9 }
+      assert.equal((await mailbox.apply('INBOX', { cursorAfter: moved(null, anew) })).turned, true)
+      assert.equal(await since(), null)
+      await mailbox.apply('INBOX', { cursorAfter: moved(null, { ...anew, backfillBelow: 0 }) })
+      assert.equal(await since(), clock.now)
+      await store.sync.replaceMailbox(id, { server: 'imap.other.example' }, clock.now)
+      assert.equal(await since(), null)
+    })
+
     test('of another owner are not touched', async () => {
       const mailbox = await createMailbox(store)
       await store.accounts.claim(mailbox.account.id)
