@@ -218,13 +218,14 @@ UPDATE folders SET doc = json_set(doc,
   '$.counts', json((SELECT json_object('messages', count(*), 'unseen', count(*) FILTER (WHERE NOT EXISTS
     (SELECT 1 FROM json_each(p.flags) WHERE value = '\\Seen'))) FROM placements p WHERE p.folder_id = folders.id)),
   '$.completeAt', CASE WHEN json_extract(doc, '$.cursor.backfillBelow') <= 1
-    THEN json_extract(doc, '$.cursor.comparedAt') END);
+    THEN json_extract(doc, '$.cursor.comparedAt') END)
+  WHERE json_extract(doc, '$.counts') IS NULL;
 `
 
 const accountFacts = `
 UPDATE accounts SET doc = json_set(doc, '$.completeAt', (SELECT max(json_extract(f.doc, '$.completeAt')) FROM folders f
   WHERE f.account_id = accounts.id))
-  WHERE NOT EXISTS (SELECT 1 FROM folders f WHERE f.account_id = accounts.id
+  WHERE json_extract(doc, '$.completeAt') IS NULL AND NOT EXISTS (SELECT 1 FROM folders f WHERE f.account_id = accounts.id
     AND json_extract(f.doc, '$.selectable') AND json_extract(f.doc, '$.completeAt') IS NULL);
 `
 
