@@ -35,6 +35,7 @@ export { countHosts, type History, latencies, type Metrics, noActor, type Sample
 export type { AccountNews } from './accounts/pool.ts'
 export type * from './store/port.ts'
 export type * from './store/records.ts'
+export { shownCounts } from './store/folder-counts.ts'
 export { newId, newToken, contactId } from './store/ids.ts'
 export { conditionOf, freshHealth, isMarked, isView } from './store/rows.ts'
 export { checkUrl, networkOf } from './net/address.ts'

@@ -13,6 +13,7 @@ import {
   type FolderRecord,
   noActor,
   notFound,
+  shownCounts,
   reconnectToken,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
@@ -100,16 +101,14 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     explain: explainAccount(engine, account),
     wire: wire?.lines() ?? [],
     frozen: frozen && { at: seconds(frozen.at), failure: frozen.failure, lines: [...frozen.lines] },
-    folders: await Promise.all(folders.map((folder) => presentFolder(engine, folder))),
+    folders: folders.map(presentFolder),
     queues: engine.accounts.queues(id),
   }
 }
 
-async function presentFolder({ store }: Engine, folder: FolderRecord): Promise<AccountDetail['folders'][number]> {
-  const { accountId, id, messages, unseen, cursor, selectable } = folder
-  const indexed = cursor === null ? 0 : await store.messages.count(accountId, { folderId: id })
-  const complete = !selectable || (cursor !== null && cursor.backfillBelow <= 1)
-  return { name: folderName(folder), messages, indexed, unseen, complete }
+function presentFolder(folder: FolderRecord): AccountDetail['folders'][number] {
+  const complete = !folder.selectable || folder.completeAt !== null
+  return { name: folderName(folder), indexed: folder.counts.messages, ...shownCounts(folder), complete }
 }
 
 /** So that both ends notice when the other one has gone. */

@@ -1,6 +1,13 @@
 /** /lite/users/{id}/contacts: with whom the user exchanges mail, counted as mail arrives and by the back-fill. */
 import { z } from 'zod'
-import { contactId, type ContactRecord, notFound } from '../../engine/index.ts'
+import {
+  contactId,
+  type ContactRecord,
+  type ContactSort,
+  notFound,
+  type Page,
+  type UserRecord,
+} from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { choice, limitOf, offset, sortOrder } from '../values.ts'
@@ -65,7 +72,7 @@ const list = defineRoute(`GET ${base}`, {
   response: listAnswer,
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
-    const contacts = await call.engine.store.contacts.list(user.id, query.sort_by, query.sort_order, query)
+    const contacts = await listContacts(call, user, query.sort_by, query.sort_order, query)
     if (contacts.length === 0) await mailMustBeRead(call, user.id)
     return { contacts: contacts.map(presentContact) }
   },
@@ -76,6 +83,17 @@ const get = defineRoute(`GET ${base}/{contactid}`, {
   response: contactView,
   handler: async ({ path }, call) => presentContact(await findContact(call, path.id, path.contactid)),
 })
+
+export async function listContacts(
+  { engine: { store } }: Call,
+  { id }: UserRecord,
+  sortBy: ContactSort,
+  order: 'asc' | 'desc',
+  page: Page,
+): Promise<ContactRecord[]> {
+  const { length } = await store.accounts.listByUser(id)
+  return store.contacts.list(id, sortBy, order, page, length)
+}
 
 /** `name`: id or address. */
 export async function findContact(call: Call, userId: string, name: string): Promise<ContactRecord> {
@@ -89,7 +107,7 @@ export async function findContact(call: Call, userId: string, name: string): Pro
 
 /** Of all the user's email accounts. */
 export async function mailMustBeRead(call: Call, userId: string): Promise<void> {
-  for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account.id, null)
+  for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account, null)
 }
 
 export const contactRoutes = tagged('Contacts', [list, get])

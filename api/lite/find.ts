@@ -125,7 +125,7 @@ export function bareName(id: string): string {
 export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const found = await findKnownMessage(call, account, id)
   if (found.placements.length > 0) return found
-  await mustBeRead(call, account.id, null)
+  await mustBeRead(call, account, null)
   // its folder may have been read to the end in between
   const now = await call.engine.store.messages.get(account.id, found.id)
   if (now !== null && now.placements.length > 0) return now
@@ -139,25 +139,26 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
   const find = async (): Promise<MessageRecord | null> =>
     (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
-  return findRead(call, account.id, ['message', id], find)
+  return findRead(call, account, ['message', id], find)
 }
 
 /** What `find` answers; where it finds nothing, a 503 when the account had not been read whole before it looked. */
 export async function findRead<T>(
   call: Call,
-  accountId: string,
+  account: AccountRecord,
   named: readonly [kind: string, id: string],
   find: () => Promise<T | null>,
 ): Promise<T> {
-  const folders = await call.engine.store.folders.list(accountId)
+  const isWhole = typeof account.completeAt === 'number'
+  const folders = isWhole ? [] : await call.engine.store.folders.list(account.id)
   const found = await find()
   if (found !== null) return found
   try {
-    await mustBeRead(call, accountId, null, folders)
+    await mustBeRead(call, account, null, folders)
   } catch (error) {
     // It may have been read to the end meanwhile.
     if (!isAppError(error, 'account_unavailable')) throw error
-    await mustBeRead(call, accountId, null)
+    await mustBeRead(call, account, null)
     const now = await find()
     if (now !== null) return now
   }
@@ -234,7 +235,7 @@ export async function inFolder(
         )
   const other = others.find((message) => message.emailMessageId === found.emailMessageId)
   if (other !== undefined) return other
-  await mustBeRead(call, found.accountId, folder)
+  await mustBeRead(call, { id: found.accountId }, folder)
   await mustBeSame(call, found.accountId, [folder])
   throw notFound('message', id)
 }

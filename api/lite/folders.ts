@@ -7,6 +7,7 @@ import {
   folderName,
   type FolderRecord,
   isAppError,
+  shownCounts,
   type SpecialUse,
   usualDelimiter,
 } from '../../engine/index.ts'
@@ -67,10 +68,11 @@ export function nameFolder(folder: FolderRecord) {
 
 export function presentFolder(folder: FolderRecord, account: AccountRecord, urls: Urls): z.input<typeof folderView> {
   const { name, ...uses } = nameFolder(folder)
+  const { messages, unseen } = shownCounts(folder)
   return {
     name,
-    nb_messages: folder.messages,
-    nb_unseen_messages: folder.unseen,
+    nb_messages: messages,
+    nb_unseen_messages: unseen,
     delimiter: folder.delimiter,
     ...uses,
     resource_url: urls.folder(account, folderName(folder)),

@@ -4,7 +4,14 @@
  * missing (a short page, an unknown id), so a whole answer costs nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { AppError, folderName, type FolderRecord, isAppError, isBeingRead } from '../../engine/index.ts'
+import {
+  type AccountRecord,
+  AppError,
+  folderName,
+  type FolderRecord,
+  isAppError,
+  isBeingRead,
+} from '../../engine/index.ts'
 import type { Call } from '../route.ts'
 
 const comeBackMs = 2000
@@ -17,18 +24,18 @@ const comeBackMaxMs = 30_000
  */
 export async function mustBeRead(
   call: Call,
-  accountId: string,
+  { id, completeAt }: Pick<AccountRecord, 'id' | 'completeAt'>,
   folder: FolderRecord | null,
   folders?: readonly FolderRecord[],
 ): Promise<void> {
-  const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(accountId))) : [folder]
+  if (typeof (folder ?? { completeAt }).completeAt === 'number') return
+  const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(id))) : [folder]
   const unread = concerned.filter(
-    (one) =>
-      isBeingRead(one, totalOf(one)) || (folder === null ? one.path === 'INBOX' && isUntouched(one) : isUnread(one)),
+    (one) => isBeingRead(one) || (folder === null ? one.path === 'INBOX' && isUntouched(one) : isUnread(one)),
   )
   const [first] = unread
-  if (first !== undefined) throw await notRead(call, first, unread.length - 1)
-  if (concerned.length === 0) throw unlisted(call, accountId)
+  if (first !== undefined) throw notRead(call, first, unread.length - 1)
+  if (concerned.length === 0) throw unlisted(call, id)
 }
 
 /** Throws it too when one of them is not the folder that it was: its mail may be in none of those that were read. */
@@ -42,18 +49,17 @@ export async function mustBeSame(call: Call, accountId: string, folders: readonl
 
 /** The same for a full page of the newest over several folders: each must be read as far back as the page goes. */
 export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
-  const unread = folders.filter((folder) => isBeingRead(folder, totalOf(folder)) && totalOf(folder) > 0)
+  const unread = folders.filter((folder) => isBeingRead(folder) && totalOf(folder) > 0)
   for (const folder of unread) {
     const query = { folderId: folder.id, order: 'asc' } as const
     const [oldest] = await call.engine.store.messages.list(folder.accountId, query, { limit: 1, offset: 0 })
-    if (oldest === undefined || oldest.sentAt > sentAt) throw await notRead(call, folder, unread.length - 1)
+    if (oldest === undefined || oldest.sentAt > sentAt) throw notRead(call, folder, unread.length - 1)
   }
 }
 
 /** Never opened, or not read to its end. */
-function isUnread(folder: FolderRecord): boolean {
-  const { selectable, cursor } = folder
-  return selectable && (cursor === null || (cursor.backfillBelow > 1 && totalOf(folder) > 0))
+function isUnread({ selectable, completeAt }: FolderRecord): boolean {
+  return selectable && completeAt === null
 }
 
 /** Not even its newest page is there. */
@@ -66,10 +72,9 @@ function totalOf({ messages, cursor }: FolderRecord): number {
   return Math.max(messages, cursor?.exists ?? 0)
 }
 
-async function notRead(call: Call, folder: FolderRecord, others: number): Promise<AppError> {
+function notRead(call: Call, folder: FolderRecord, others: number): AppError {
   const total = totalOf(folder)
-  const read =
-    folder.cursor === null ? 0 : await call.engine.store.messages.count(folder.accountId, { folderId: folder.id })
+  const read = folder.counts.messages
   const name = folderName(folder)
   const progress =
     read === 0

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type ContactRecord, thumbnail } from '../../engine/index.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
-import { contactFields, findContact, mailMustBeRead, presentContact } from '../lite/contacts.ts'
+import { contactFields, findContact, listContacts, mailMustBeRead, presentContact } from '../lite/contacts.ts'
 import { findUser } from '../lite/find.ts'
 import { listMessages } from '../lite/messages/list.ts'
 import { defineRoute, deprecated } from '../route.ts'
@@ -89,11 +89,10 @@ const list = defineRoute(`GET ${base}`, {
   response: listAnswer,
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
-    const { contacts } = call.engine.store
     const found =
       query.search === undefined
-        ? await contacts.list(user.id, sorts[query.sort_by], query.sort_order, query)
-        : await contacts.search(user.id, query.search, query)
+        ? await listContacts(call, user, sorts[query.sort_by], query.sort_order, query)
+        : await call.engine.store.contacts.search(user.id, query.search, query)
     if (found.length === 0) await mailMustBeRead(call, user.id)
     const urls = urlsOf(call)
     return { query, matches: found.map((contact) => present(contact, urls)) }

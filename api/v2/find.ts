@@ -120,7 +120,7 @@ export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
 /** Any message of the thread. */
 async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
-  return findRead(call, account.id, ['thread', id], async () => {
+  return findRead(call, account, ['thread', id], async () => {
     const [found] = await call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
     return found ?? null
   })

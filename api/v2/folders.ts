@@ -167,10 +167,10 @@ const syncAnswer = examples.answer({
   resource_url: [z.string(), `${examples.v2Urls.account}/sync`],
 })
 
-function presentState({ cursor, selectable }: FolderRecord): z.input<typeof folderState> {
+function presentState({ cursor, selectable, completeAt }: FolderRecord): z.input<typeof folderState> {
   const read = seconds(cursor?.syncedAt ?? cursor?.comparedAt ?? 0)
   return {
-    initial_import_finished: !selectable || (cursor !== null && (cursor.backfillBelow <= 1 || cursor.exists === 0)),
+    initial_import_finished: !selectable || completeAt !== null,
     last_expunge: seconds(cursor?.comparedAt ?? 0),
     last_sync_start: read,
     last_sync_stop: read,

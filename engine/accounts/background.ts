@@ -295,7 +295,5 @@ export function nextToBackfill(state: AccountState, now: number): string | null 
 
 /** Every selectable folder has been opened and read to its end (those that are set aside do not hold this up). */
 function isComplete(state: AccountState, now: number): boolean {
-  return [...state.folders.values()].every(
-    (folder) => isSetAside(folder, now) || (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
-  )
+  return state.folders.values().every((folder) => isSetAside(folder, now) || folder.completeAt !== null)
 }

@@ -4,11 +4,10 @@
  */
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { unseenArrived, unseenGone, unseenTurned } from './counts.ts'
 import { isAwaited, withNotes, withoutNotes, openNotes, isLikeMail } from './identity.ts'
 import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
-import type { FetchedMessage, FlagsOf, MailboxStatus } from './session-types.ts'
+import type { FetchedMessage, FlagsOf } from './session-types.ts'
 import { yieldToLoop } from '../waits.ts'
 import { toSet } from './session/uids.ts'
 import type { BatchParts } from './state.ts'
@@ -110,21 +109,20 @@ export async function compareFlagsOf(context: FolderContext, uids: readonly numb
 async function storeFlags(context: FolderContext, seen: Seen): Promise<boolean> {
   if (seen.flags.length === 0) return true
   let sure = true
-  const { state, deps } = context
+  const { deps } = context
   await commit(context, async (cursor, folder) => {
-    const { unsure, parts } = await flagParts(context, folder, seen, state.serverCounts.get(folder.id))
+    const { unsure, parts } = await flagParts(context, folder, seen)
     sure = !unsure
     return parts && { cursor: { ...cursor, syncedAt: deps.now() }, ...parts }
   })
   return sure
 }
 
-/** null parts = nothing to store. `reported` = counts of the folder that have these changes in them already. */
+/** null parts = nothing to store. */
 export async function flagParts(
   context: FolderContext,
   folder: FolderRecord,
   { flags, isUnsure }: Seen,
-  reported: MailboxStatus | undefined,
 ): Promise<{ readonly unsure: boolean; readonly parts: Omit<BatchParts, 'cursor'> | null }> {
   const cursor = cursorOf(context)
   const known = await knownAt(
@@ -138,9 +136,7 @@ export async function flagParts(
   const rows = await rowsById(context, changed.length > window ? [] : changed)
   const plan = { account: context.state.account, folder, uidValidity: cursor.uidValidity, now: context.deps.now() }
   const { updates, changes, unsure } = planFlags(plan, flags, known, rows, isUnsure)
-  if (updates.length === 0) return { unsure, parts: null }
-  const unseen = Math.max(0, folder.unseen + unseenTurned(reported, cursor, updates, known))
-  return { unsure, parts: { flagUpdates: updates, changes, counts: { messages: folder.messages, unseen } } }
+  return { unsure, parts: updates.length === 0 ? null : { flagUpdates: updates, changes } }
 }
 
 /**
@@ -250,20 +246,14 @@ async function takeOut(
       // Newer counts stay. If these still have what is gone, the next look sees it.
       if (isMoved) return { cursor, vanished: page }
       before = { ...cursor, exists: exists - unread, syncedAt: deps.now() }
-      // The first page takes all of them off the counts: of the next it looks as if they were off already.
-      const gone = start === 0 ? unseenGone(folder, exists, vanished) : 0
-      return {
-        cursor: before,
-        vanished: page,
-        counts: { messages: exists, unseen: Math.max(0, folder.unseen - gone) },
-      }
+      return { cursor: before, vanished: page }
     })
     if (isLate) return false
   }
   return true
 }
 
-/** Of a page that was just stored: what has gone meanwhile leaves the index. The counts know it already. */
+/** Of a page that was just stored: what has gone meanwhile leaves the index. */
 export async function dropGone(context: FolderContext, page: readonly number[]): Promise<void> {
   const { uidValidity } = cursorOf(context)
   const present = new Set(await context.session.searchUids(toSet(page)))
@@ -376,7 +366,7 @@ async function replace(context: FolderContext, uidValidity: string, replaced: re
 export async function readNoted(context: FolderContext): Promise<void> {
   const open = openNotes(cursorOf(context))
   if (open.length === 0) return
-  await commit(context, async (cursor, folder) => {
+  await commit(context, async (cursor) => {
     const noted = (cursor.again ?? []).filter(({ replaces }) => replaces)
     if (noted.length === 0) return null
     const now = await knownAt(
@@ -389,12 +379,7 @@ export async function readNoted(context: FolderContext): Promise<void> {
       return one === undefined || generation === (one.generation ?? 0) ? [] : [one]
     })
     if (before.length === 0) return null
-    const unseen = folder.unseen - unseenArrived(context.state.serverCounts.get(folder.id), cursor, before)
-    return {
-      cursor,
-      vanished: before.map(({ uid }) => uid),
-      counts: { messages: folder.messages, unseen: Math.max(0, unseen) },
-    }
+    return { cursor, vanished: before.map(({ uid }) => uid) }
   })
   await readMissing(context, open)
 }

@@ -32,15 +32,12 @@ export function createFolderPoll(context: SyncContext) {
    * open for a while, of which servers count only what they have shown.
    */
   async function list({ reopen = false } = {}): Promise<string[]> {
-    const asked = state.ownCounts.next()
+    const number = state.nextList()
     if (reopen && session.capabilities.listStatus) await openAnew(session)
     const listed = await listOf(context)
     listedAt = deps.now()
-    const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
-    await reconcile(context, listed, await findGone(context, listed), asked)
-    return listed.flatMap(({ path, status }) =>
-      isMoved(context, state.folderByPath(path), before.get(path), status) ? [path] : [],
-    )
+    await reconcile(context, listed, await findGone(context, listed), number)
+    return listed.flatMap(({ path, status }) => (isMoved(context, state.folderByPath(path), status) ? [path] : []))
   }
 
   /**
@@ -89,7 +86,7 @@ export function createFolderPoll(context: SyncContext) {
       const folder = state.folderByPath(path)
       if (folder === null) return false
       // Without HIGHESTMODSEQ the counts do not show that flags changed.
-      return (await takeStatus(context, folder, status, state.ownCounts.mark())) || status.highestModseq === null
+      return (await takeStatus(context, folder, status)) || status.highestModseq === null
     },
     /** All folders have been asked since then, in ms since 1970; Infinity where each poll asks all. */
     get askedAt(): number {
@@ -136,7 +133,6 @@ function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<s
 
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean | 'missing'> {
   const { session, state } = context
-  const asked = state.ownCounts.mark()
   const status = await session.status(folder.path).catch((error: unknown) => {
     if (saysGone(error) && folder.cursor !== null) state.absent.say(folder.path)
     if (saysGone(error) || isAppError(error, 'not_found')) return 'missing' as const
@@ -144,29 +140,21 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
     throw error
   })
   if (status === 'missing') return status
-  return status !== 'refused' && takeStatus(context, folder, status, asked)
+  return status !== 'refused' && takeStatus(context, folder, status)
 }
 
-/** Keeps the counts. Answers whether the folder has to be caught up. */
-async function takeStatus(
-  context: SyncContext,
-  folder: FolderRecord,
-  status: MailboxStatus,
-  asked: number,
-): Promise<boolean> {
+/** Stores the counts of a folder that is not complete. Answers whether the folder has to be caught up. */
+async function takeStatus(context: SyncContext, folder: FolderRecord, status: MailboxStatus): Promise<boolean> {
   const { deps, state } = context
   const { messages, unseen } = status
-  const moved = isMoved(context, folder, folder, status)
-  if (messages !== null && unseen !== null) {
-    await state.exclusive(async () => {
-      if (state.ownCounts.isDoubtful(folder.id, asked)) return
-      state.serverCounts.set(folder.id, status)
-      const known = state.folders.get(folder.id)
-      if (known?.messages === messages && known.unseen === unseen) return
-      await deps.store.folders.setCounts(folder.id, { messages, unseen })
-      state.change(folder.id, { messages, unseen })
-    })
-  }
+  const moved = isMoved(context, folder, status)
+  if (messages === null || unseen === null) return moved
+  await state.exclusive(async () => {
+    const known = state.folders.get(folder.id)
+    if (known?.completeAt !== null || (known.messages === messages && known.unseen === unseen)) return
+    await deps.store.folders.setReported(folder.id, { messages, unseen })
+    state.change(folder.id, { messages, unseen })
+  })
   return moved
 }
 
@@ -178,7 +166,7 @@ async function reconcile(
   context: SyncContext,
   listed: readonly ListedMailbox[],
   gone: ReadonlySet<string>,
-  asked: number,
+  number: number,
 ): Promise<void> {
   const { deps, state, session } = context
   const isEmpty = ({ path, status }: ListedMailbox): boolean =>
@@ -193,39 +181,33 @@ async function reconcile(
     const keptPaths = new Set(kept.map(({ path }) => path))
     // What a list that was asked for later has removed is not made anew by this one.
     const isRemoved = (path: string): boolean =>
-      state.folderByPath(path) === null && (state.removed.get(folderId(id, path)) ?? 0) > asked
+      state.folderByPath(path) === null && (state.removed.get(folderId(id, path)) ?? 0) > number
     const others = listed.filter(({ path }) => !keptPaths.has(path) && !isRemoved(path))
     const all = [
-      ...others.map((one) => listedRow(context, isEmpty(one) ? { ...one, selectable: false } : one, asked)),
+      ...others.map((one) => listedRow(isEmpty(one) ? { ...one, selectable: false } : one)),
       ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),
     ]
     const holding = all.filter(({ path }) => !gone.has(path))
     const before = [...state.folders.keys()]
     if (holding.length < all.length) state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, true))
     state.setFolders(await deps.store.folders.reconcile(id, epoch, all, true))
-    for (const one of before) if (!state.folders.has(one)) state.removed.set(one, asked)
+    for (const one of before) if (!state.folders.has(one)) state.removed.set(one, number)
   })
 }
 
-/** Counts that may or may not have our own write in them are left as they are. */
-function listedRow({ state, session }: SyncContext, mailbox: ListedMailbox, asked: number): ListedFolder {
-  const { path, delimiter, attributes, specialUse, selectable } = mailbox
-  const id = folderId(state.account.id, path)
-  const isOpen = path === session.selected?.path
-  const status = state.ownCounts.isDoubtful(id, asked, isOpen) ? null : mailbox.status
+function listedRow({ path, delimiter, attributes, specialUse, selectable, status }: ListedMailbox): ListedFolder {
   const counts = { messages: status?.messages ?? null, unseen: status?.unseen ?? null }
-  if (status !== null && counts.unseen !== null) state.serverCounts.set(id, status)
   return { path, delimiter, attributes, specialUse, selectable, ...counts }
 }
 
 /**
  * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as
- * unchanged. `before` = before this look: without mod-sequences its unread count shows that flags changed.
+ * unchanged. Without mod-sequences another unread count than the last one, or at first than that of
+ * the index, shows that flags changed.
  */
 function isMoved(
-  { deps, session }: SyncContext,
+  { deps, state, session }: SyncContext,
   folder: FolderRecord | null,
-  before: FolderRecord | undefined,
   status: MailboxStatus | null,
 ): boolean {
   if (folder === null || isLeftAlone(folder, deps.now())) return false
@@ -235,7 +217,9 @@ function isMoved(
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   if ((due && !modseqs) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0) return true
   if (status === null) return false
-  const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
+  const before = state.reportedUnseen.get(folder.id) ?? (folder.completeAt === null ? status : folder.counts).unseen
+  if (status.unseen !== null) state.reportedUnseen.set(folder.id, status.unseen)
+  const read = !modseqs && status.unseen !== null && status.unseen !== before
   const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq
   return read || flagged || isAhead(status, cursor)
 }

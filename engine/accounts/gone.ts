@@ -72,7 +72,7 @@ function isDue(state: AccountState, entry: GonePlacement, before: number, now: n
   const folder = state.folders.get(entry.folderId)
   // A folder that is gone may have another name now, under which it is being read.
   if (folder === undefined) return !isReading(state, now)
-  return folder.cursor?.remapSince === undefined || folder.cursor.backfillBelow <= 1
+  return folder.cursor?.remapSince === undefined || folder.completeAt !== null
 }
 
 /** Some folder is not read to its end, of those that `which` picks. */
@@ -82,8 +82,8 @@ function isReading(
   which: (cursor: FolderCursor) => boolean = () => true,
 ): boolean {
   return folders.values().some((folder) => {
-    const { cursor } = folder
-    return !isGivenUp(folder, now) && cursor !== null && cursor.backfillBelow > 1 && which(cursor)
+    const { cursor, completeAt } = folder
+    return !isGivenUp(folder, now) && cursor !== null && completeAt === null && which(cursor)
   })
 }
 

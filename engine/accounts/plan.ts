@@ -67,8 +67,6 @@ interface Arrivals {
   readonly changes: PlannedChange[]
   /** History that the index did not have. */
   readonly old: MessageRecord[]
-  /** UIDs that are not in the counts yet. */
-  readonly fresh: Set<number>
   /** UIDs that the server named for our own writes, and where the message is not. */
   readonly misnamed: number[]
 }
@@ -80,7 +78,7 @@ export function planAdded(
   existing: ReadonlyMap<string, MessageRecord>,
   source: Source,
 ): Arrivals {
-  const plan: Omit<Arrivals, 'old'> = { added: [], changes: [], fresh: new Set(), misnamed: [] }
+  const plan: Omit<Arrivals, 'old'> = { added: [], changes: [], misnamed: [] }
   const old = new Map<string, MessageRecord>()
   const current = new Map(existing)
   const found = new Map(read.map((message) => [message.fetched.uid, message.id]))
@@ -99,7 +97,6 @@ export function planAdded(
       placement: placementOf(context, message, source === 'ours', generation),
       firstChangeId: reported ? id : null,
     }
-    if (echo === null && before?.placements.some((there) => liesAt(there, place)) !== true) plan.fresh.add(uid)
     if (echo !== null && echo.uid !== uid && !found.has(echo.uid)) plan.misnamed.push(echo.uid)
     const after = addPlacement(
       withoutMisnamed(before, echo, uid) ?? newMessage(context.account.id, one, context.now),

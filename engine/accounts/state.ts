@@ -15,7 +15,6 @@ import { createExclusive } from '../waits.ts'
 import { createAbsent, goneMeanwhile } from './gone.ts'
 import type { Lane, Priority } from './link.ts'
 import type { PlannedChange } from './plan.ts'
-import type { MailboxStatus } from './session-types.ts'
 import type { ChangeListener } from './types.ts'
 
 export interface SyncDeps {
@@ -43,7 +42,6 @@ export interface BatchParts {
   /** Added without a change: see ChangeListener.planOld. */
   readonly old?: readonly MessageRecord[]
   readonly contacts?: readonly ContactDelta[]
-  readonly counts?: SyncBatch['counts']
 }
 
 /** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
@@ -60,7 +58,6 @@ interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
   readonly account: AccountRecord
-  readonly ownCounts: ReturnType<typeof createOwnCounts>
   /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
   stampedAt: number
   progressed: () => void
@@ -71,20 +68,21 @@ export type AccountState = ReturnType<typeof createAccountState>
 export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first: readonly FolderRecord[]) {
   const folders = new Map(first.map((folder) => [folder.id, folder]))
   let ids = new Map(first.map(({ path, id }) => [path, id]))
-  const ownCounts = createOwnCounts(deps.now)
-  const inner: Inner = { deps, folders, account: claimed, ownCounts, stampedAt: 0, progressed: () => undefined }
+  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined }
   const exclusive = createExclusive()
+  let lists = 0
   let look: (path?: string) => void = () => undefined
   let stir: () => void = () => undefined
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
-    ownCounts,
     absent: createAbsent(deps.now),
-    /** By folder id: when the list by which it was removed was asked for, as a mark of ownCounts. */
+    /** Numbers the lists in the order in which they are asked for. */
+    nextList: (): number => (lists += 1),
+    /** By folder id: the number of the list by which it was removed. */
     removed: new Map<string, number>(),
-    /** By folder id: the counts that the server gave last, as far as they were taken over. */
-    serverCounts: new Map<string, MailboxStatus>(),
+    /** By folder id: UNSEEN as the server reported it last. */
+    reportedUnseen: new Map<string, number>(),
     folders: folders as ReadonlyMap<string, FolderRecord>,
     folderByPath: (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null,
     /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
@@ -145,8 +143,7 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
   inner.stampedAt = Math.max(inner.stampedAt, deps.now())
   const batch = await batchOf(inner, folder, parts)
   const applied = await deps.store.sync.apply(batch)
-  folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
-  if (parts.counts) inner.ownCounts.begin([folderId])()
+  folders.set(folderId, { ...folder, ...applied.folder })
   inner.progressed()
   for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
   if (applied.changes.length > 0 || applied.outbox.length > 0)
@@ -177,7 +174,6 @@ async function batchOf(
       ...(old.length === 0 ? [] : await listener.planOld(account, old)),
     ],
     contacts: parts.contacts ?? [],
-    counts: parts.counts ?? null,
   }
 }
 
@@ -262,47 +258,5 @@ export function createOwnWrites(now: () => number) {
     mark: (): number => count,
     isWrittenSince: (folderId: string, uid: number, mark: number): boolean =>
       (written.get(keyOf(folderId, uid))?.mark ?? 0) > mark,
-  }
-}
-
-/** By then a server shows a change to the connection that has the folder open; Dovecot takes half a second. */
-const shownWithinMs = 1000
-
-/**
- * What changes counts here: our own writes, and batches, which any connection may have read. What the server says of
- * these meanwhile may have it in it or not.
- */
-function createOwnCounts(now: () => number) {
-  /** By folder: changes under way, and the mark at the end of the last one. */
-  const folders = new Map<string, { open: number; ended: number; endedAt: number }>()
-  let ended = 0
-  return {
-    /** A change begins of the counts of these folders. Answers the function that ends it. */
-    begin(folderIds: readonly string[]): () => void {
-      const begun = [...new Set(folderIds)].map((id) => {
-        const folder = folders.get(id) ?? { open: 0, ended: 0, endedAt: 0 }
-        folders.set(id, folder)
-        folder.open += 1
-        return folder
-      })
-      return () => {
-        ended += 1
-        for (const folder of begun) {
-          folder.open -= 1
-          folder.ended = ended
-          folder.endedAt = now()
-        }
-      }
-    },
-    /** Counts the changes that have ended: read before the server is asked. */
-    mark: (): number => ended,
-    /** A mark that no other has. */
-    next: (): number => (ended += 1),
-    /** Whether what the server was asked at this mark is in doubt for the folder. `isOpen` where it was asked. */
-    isDoubtful(folderId: string, mark: number, isOpen = false): boolean {
-      const folder = folders.get(folderId)
-      if (folder === undefined) return false
-      return folder.open > 0 || folder.ended > mark || (isOpen && now() - folder.endedAt < shownWithinMs)
-    },
   }
 }

@@ -83,7 +83,7 @@ async function openCursor(
     liveFrom: uidNext,
     ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
-  await state.commit(folder.id, () => ({ cursor: fresh, counts: { messages: selected.exists, unseen: folder.unseen } }))
+  await state.commit(folder.id, () => ({ cursor: fresh }))
   // After the cursor, so that a crash in between does not report the mail of the folder as gone; repeated at every
   // opening.
   if (known !== null) await forget(context, folder, fresh.uidValidity)

@@ -8,7 +8,6 @@ import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './gone.ts'
 import { isAwaited, isSameMail } from './identity.ts'
-import { unseenArrived } from './counts.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
@@ -126,14 +125,11 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
-    const { added, changes, old, fresh, misnamed } = planAdded(plan, read, existing, source)
+    const { added, changes, old, misnamed } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, owner, folder, read)
     const next = { ...move(cursor), syncedAt: now }
-    const arrived = read.flatMap(({ fetched }) => (fresh.has(fetched.uid) ? [fetched] : []))
-    const unseen = folder.unseen + unseenArrived(state.serverCounts.get(folder.id), cursor, arrived)
-    const counts = source === 'live' ? { messages: next.exists, unseen } : null
     if (source === 'live') found = changes
-    return { cursor: next, added, changes, old, vanished: misnamed, contacts, counts }
+    return { cursor: next, added, changes, old, vanished: misnamed, contacts }
   })
   const { messagesIndexed, syncLag } = deps.metrics
   messagesIndexed.inc({ source }, messages.length)

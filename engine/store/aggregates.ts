@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { yieldToLoop } from '../waits.ts'
 import { folderId } from './ids.ts'
 import type { Keyed, Kinds } from './keyed.ts'
-import type { AccountPatch, CallLogQuery, ContactSort, MessageQuery, Page } from './port.ts'
+import type { AccountPatch, CallLogQuery, MessageQuery, Page } from './port.ts'
 import type { StatusTransition, TokenFilter, WebhookLimits } from './port.ts'
 import type {
   AccountRecord,
@@ -27,7 +27,7 @@ import type {
   WebhookHealth,
   WebhookRecord,
 } from './records.ts'
-import { isUsable, leaseLost, noWebhookLimits, plainContact, readAnew } from './rows.ts'
+import { isUsable, leaseLost, noWebhookLimits, readAnew } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
@@ -330,30 +330,12 @@ export function changeReads({ changes }: KeyedCollections) {
 export function folderBasics({ folders }: KeyedCollections) {
   return {
     byPath: (accountId: string, path: string) => folders.find({ id: folderId(accountId, path), accountId }),
-    setCounts: async (id: string, { messages, unseen }: Pick<FolderRecord, 'messages' | 'unseen'>) => {
+    /** As the server says, of a folder that is not complete. */
+    setReported: async (id: string, { messages, unseen }: Pick<FolderRecord, 'messages' | 'unseen'>) => {
       await folders.edit({ id }, { messages, unseen })
     },
     setParked: async (id: string, failures: number, parkedUntil: number | null) => {
       await folders.edit({ id }, { failures, parkedUntil })
-    },
-  }
-}
-
-const contactFields = {
-  total_count: 'totalCount',
-  direct_count: 'directCount',
-  indirect_count: 'indirectCount',
-} as const
-
-export function contactReads({ contacts }: KeyedCollections) {
-  return {
-    get: async (userId: string, id: string) => {
-      const contact = await contacts.find({ id, userId })
-      return contact && plainContact(contact)
-    },
-    list: async (userId: string, sortBy: ContactSort, order: 'asc' | 'desc', page: Page) => {
-      const by = [contactFields[sortBy], 'id'] as const
-      return (await contacts.list({ userId }, { by, descending: order === 'desc', ...page })).map(plainContact)
     },
   }
 }

@@ -20,7 +20,7 @@ export interface CountedMessage {
   readonly counted: readonly string[]
 }
 
-/** A contact with `<account> <delta's key>` of counted deltas whose messages may not be there to say so. */
+/** A contact with the keys of counted deltas whose messages may not be there to say so. */
 export interface CountedContact {
   readonly contact: stored.StoredContact
   readonly counted: readonly string[]

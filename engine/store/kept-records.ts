@@ -89,7 +89,16 @@ export function keepRecords(store: Store): KeptStore {
     },
     sync: {
       ...store.sync,
-      ...writes(store.sync, ['apply'], ({ accountId }, begun) => kept.writeMail(accountId, begun)),
+      async apply(batch) {
+        kept.writeMail(batch.accountId, true)
+        try {
+          const applied = await store.sync.apply(batch)
+          if (applied.turned) kept.forgetAccount(batch.accountId)
+          return applied
+        } finally {
+          kept.writeMail(batch.accountId, false)
+        }
+      },
       ...writes(store.sync, ['replaceMailbox', 'forgetPlacements'], (id, begun) => {
         kept.forgetAccount(id)
         kept.writeMail(id, begun)
@@ -208,8 +217,11 @@ function keptAccounts({ accounts }: Store, kept: KeptRecords): Store['accounts']
 function keptFolders({ folders }: Store, kept: KeptRecords): Store['folders'] {
   return {
     ...folders,
-    ...writes(folders, ['reconcile'], (accountId, begun) => kept.writeMail(accountId, begun)),
-    ...writes(folders, ['setCounts', 'setParked'], (id) => kept.forgetFolder(id)),
+    ...writes(folders, ['reconcile'], (accountId, begun) => {
+      kept.forgetAccount(accountId)
+      kept.writeMail(accountId, begun)
+    }),
+    ...writes(folders, ['setReported', 'setParked'], (id) => kept.forgetFolder(id)),
     list: (accountId) =>
       kept.ofMail(kept.folders, accountId, async () => {
         const listed = await folders.list(accountId)

@@ -70,7 +70,7 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   audit: { key: ['id'], fields: ['at', 'target'] },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
   folders: { key: ['id'], fields: ['accountId', 'path'] },
-  contacts: { key: ['id'], fields: ['userId', 'totalCount', 'directCount', 'indirectCount'] },
+  contacts: { key: ['accountId', 'id'], fields: ['userId', 'totalCount', 'directCount', 'indirectCount'] },
   outbox: {
     key: ['id'],
     fields: [

@@ -1,5 +1,6 @@
 /** Folders and messages: their records, and the part of the port that reads and writes them. */
 import type { pickedReads, folderBasics, mailboxReplacement } from './aggregates.ts'
+import type { FolderProgress } from './folder-counts.ts'
 import type { Page } from './port.ts'
 import type { ChangeRecord, ContactDelta, OutboxRecord } from './records.ts'
 
@@ -60,15 +61,26 @@ export interface FolderRecord {
   readonly attributes: readonly string[]
   readonly specialUse: SpecialUse | null
   readonly selectable: boolean
+  /** As the server reported them last; kept only until the folder is complete. */
   readonly messages: number
   readonly unseen: number
+  /** Placements in the index, written with them. */
+  readonly counts: FolderCounts
   /** null until the folder was opened once. */
   readonly cursor: FolderCursor | null
+  /** Since when it has been read to its end; null = it is not. Written with the cursor. */
+  readonly completeAt: number | null
   /** Equals the account's epoch of the last claim. */
   readonly epoch: number
   /** Failed opens in a row; parked after 3. */
   readonly failures: number
   readonly parkedUntil: number | null
+}
+
+export interface FolderCounts {
+  readonly messages: number
+  /** Those without \\Seen. */
+  readonly unseen: number
 }
 
 export interface Address {
@@ -199,7 +211,7 @@ export interface ListedFolder extends Pick<
   FolderRecord,
   'path' | 'delimiter' | 'attributes' | 'specialUse' | 'selectable'
 > {
-  /** null = keep what is stored. */
+  /** null = keep what is stored, as of a complete folder. */
   readonly messages: number | null
   readonly unseen: number | null
 }
@@ -323,17 +335,23 @@ export interface SyncBatch {
   /** The store fills in the seq of the row's change. */
   readonly outbox: readonly OutboxRecord[]
   readonly contacts: readonly ContactDelta[]
-  /** Folder counts to store along; null = leave. */
-  readonly counts: Pick<FolderRecord, 'messages' | 'unseen'> | null
+}
+
+export interface Applied {
+  readonly changes: ChangeRecord[]
+  readonly outbox: OutboxRecord[]
+  readonly folder: FolderProgress
+  /** Whether the account became complete, or is so no more. */
+  readonly turned: boolean
 }
 
 export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
   /**
-   * Answers the changes with their seq. One batch of an account at a time. `lease_lost` when epoch or cursorBefore do
-   * not match; then nothing of the batch is visible. MongoDB, when the account is claimed in the middle of a batch:
-   * what was written is as after a crash, and the new owner's batch makes it whole.
+   * Answers the changes with their seq, and the folder's progress. One batch of an account at a time. `lease_lost` when
+   * epoch or cursorBefore do not match; then nothing of the batch is visible. MongoDB, when the account is claimed in
+   * the middle of a batch: what was written is as after a crash, and the new owner's batch makes it whole.
    */
-  apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
+  apply(batch: SyncBatch): Promise<Applied>
   /**
    * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone`
    * without being reported, to be matched again by identity), in bounded steps; answers how many are left, counted no

@@ -8,7 +8,8 @@
  *
  * A record that was answered is never changed in place.
  */
-import type { accountBasics, changeReads, contactReads, createAggregates } from './aggregates.ts'
+import type { accountBasics, changeReads, createAggregates } from './aggregates.ts'
+import type { contactReads } from './contacts.ts'
 import type { outboxBasics, userBasics } from './aggregates.ts'
 import type { FolderStore, MessageStore, SyncStore } from './mail.ts'
 import type {
@@ -17,7 +18,6 @@ import type {
   CallLogRecord,
   Condition,
   ContactDelta,
-  ContactRecord,
   DeliveryAttempt,
   OutboxKind,
   OutboxRecord,
@@ -129,8 +129,6 @@ export type ContactSort = 'total_count' | 'direct_count' | 'indirect_count'
 export interface ContactStore extends ReturnType<typeof contactReads> {
   /** Adds deltas of mail that is stored already, each once as in a batch. Nothing when the account is gone. */
   count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
-  /** 2.0: by part of name or address. */
-  search(userId: string, text: string, page: Page): Promise<ContactRecord[]>
 }
 
 export interface TokenFilter {

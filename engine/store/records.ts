@@ -77,6 +77,8 @@ export interface AccountRecord {
   readonly everybodyCounted?: true
   /** The account was another mailbox: while it is read, what arrived after this time and was never seen is reported. */
   readonly remapSince?: number
+  /** Since when every folder that holds mail is complete; null or absent = one is not. Written with that folder. */
+  readonly completeAt?: number | null
   /** Fencing number: each claim adds one; a writer with an older epoch is refused with `lease_lost`. */
   readonly epoch: number
   readonly createdAt: number
@@ -98,15 +100,9 @@ export interface ContactRecord extends ContactCounts {
   readonly email: string
 }
 
-/** What one account has counted of a contact; null = it is not known which. */
-export interface ContactPart extends ContactCounts {
-  readonly accountId: string | null
-}
-
-/** A contact as it lies in the store. It leaves it only for another store. */
+/** What one email account has counted of a contact. It leaves the store only for another store. */
 export interface StoredContact extends ContactRecord {
-  /** Absent = counted by a version that did not count by account. */
-  readonly byAccount?: readonly ContactPart[]
+  readonly accountId: string
 }
 
 /** What one message adds to a contact. Applying the same (contact, message, direct?) twice changes nothing. */

@@ -1,11 +1,9 @@
 /**
  * How steps change the records other than messages, and what those records start with. Pure; both adapters use it
  * through rows.ts, which re-exports it.
- *
- * A contact counts, and forgets an account: beside the sums a stored contact holds what each account has counted, so
- * that the part of an account that is removed can go.
  */
-import { contactId, folderId } from './ids.ts'
+import { noCounts } from './folder-counts.ts'
+import { folderId } from './ids.ts'
 import type { Where } from './keyed.ts'
 import type { ListedFolder, OutboxKey, OutboxResult, RequeueQuery } from './port.ts'
 import type {
@@ -13,16 +11,11 @@ import type {
   ChangeRecord,
   Condition,
   ConnectTokenRecord,
-  ContactCounts,
-  ContactDelta,
-  ContactPart,
-  ContactRecord,
   FolderCursor,
   FolderRecord,
   OutboxRecord,
   OutboxState,
   ResumeRecord,
-  StoredContact,
   WebhookHealth,
 } from './records.ts'
 
@@ -73,12 +66,18 @@ export function readAnew({ epoch, resume, remapSince = Infinity }: AccountRecord
   return {
     epoch: epoch + 1,
     resume: { ...freshResume, lastConnectedAt, ...(condition && { condition }) },
+    completeAt: null,
     remapSince: initialSyncAt === null ? Math.min(remapSince, since) : since,
   }
 }
 
 export function folderRank(path: string): 0 | 1 {
   return path === 'INBOX' ? 0 : 1
+}
+
+function reportedCounts(stored: FolderRecord | null, listed: ListedFolder) {
+  const { messages, unseen } = stored === null || stored.completeAt === null ? listed : stored
+  return { messages: messages ?? stored?.messages ?? 0, unseen: unseen ?? stored?.unseen ?? 0 }
 }
 
 /** What the server lists, over what is stored (null = new): how far it was read and how often it failed stay. */
@@ -96,9 +95,10 @@ export function listedFolder(
     attributes: listed.attributes,
     specialUse: listed.specialUse,
     selectable: listed.selectable,
-    messages: listed.messages ?? stored?.messages ?? 0,
-    unseen: listed.unseen ?? stored?.unseen ?? 0,
+    ...reportedCounts(stored, listed),
+    counts: stored?.counts ?? noCounts,
     cursor: stored?.cursor ?? null,
+    completeAt: stored?.completeAt ?? null,
     epoch,
     failures: stored?.failures ?? 0,
     parkedUntil: stored?.parkedUntil ?? null,
@@ -175,77 +175,4 @@ export const tokensKeptMs = 30 * 86_400_000
 /** It was not used, and has not expired. */
 export function isUsable({ usedAt, expiresAt }: ConnectTokenRecord, at: number): boolean {
   return usedAt === null && expiresAt > at
-}
-
-/** The contact with one more delta of this account. null = first seen now. */
-export function contactMerge(accountId: string): (stored: StoredContact | null, delta: ContactDelta) => StoredContact {
-  return (stored, delta) => {
-    const parts = stored ? partsOf(stored) : []
-    const own = parts.find((part) => part.accountId === accountId)
-    const part = { accountId, ...counted(own ?? nothingCounted, delta) }
-    const byAccount = own ? parts.map((one) => (one === own ? part : one)) : [...parts, part]
-    if (stored) return { ...stored, ...counted(stored, delta), byAccount }
-    const { userId, email } = delta
-    const id = contactId(userId, email)
-    return { id, userId, email: email.toLowerCase(), ...counted(nothingCounted, delta), byAccount }
-  }
-}
-
-/** What others call the contact is its name only until there is mail from the contact; then the newest. */
-function counted(before: ContactCounts, delta: ContactDelta): ContactCounts {
-  const newer = delta.receivedAt > 0 && delta.receivedAt >= before.lastReceivedAt
-  return {
-    name: delta.name !== '' && (newer || before.name === '') ? delta.name : before.name,
-    totalCount: before.totalCount + delta.total,
-    directCount: before.directCount + delta.direct,
-    indirectCount: before.indirectCount + delta.indirect,
-    lastReceivedAt: Math.max(before.lastReceivedAt, delta.receivedAt),
-  }
-}
-
-const nothingCounted: ContactCounts = {
-  name: '',
-  totalCount: 0,
-  directCount: 0,
-  indirectCount: 0,
-  lastReceivedAt: Number.NEGATIVE_INFINITY,
-}
-
-type Sums = Pick<ContactCounts, 'totalCount' | 'directCount' | 'indirectCount'>
-
-function sumsOf(parts: readonly ContactPart[]): Sums {
-  const sum = (field: keyof Sums): number => parts.reduce((all, part) => all + part[field], 0)
-  return { totalCount: sum('totalCount'), directCount: sum('directCount'), indirectCount: sum('indirectCount') }
-}
-
-/** Of each account, and as one more part what the sums have beyond: counted before it was kept by account. */
-function partsOf({ byAccount = [], ...contact }: StoredContact): readonly ContactPart[] {
-  const known = sumsOf(byAccount)
-  const totalCount = contact.totalCount - known.totalCount
-  const directCount = contact.directCount - known.directCount
-  const indirectCount = contact.indirectCount - known.indirectCount
-  if (totalCount === 0 && directCount === 0 && indirectCount === 0) return byAccount
-  const { name, lastReceivedAt } = contact
-  return [...byAccount, { accountId: null, name, totalCount, directCount, indirectCount, lastReceivedAt }]
-}
-
-/** The contact as the other accounts have counted it; null = there is nothing of others in it. */
-export function withoutAccount(contact: StoredContact, accountId: string): StoredContact | null {
-  const parts = partsOf(contact)
-  const byAccount = parts.filter((part) => part.accountId !== accountId)
-  if (byAccount.length === parts.length) return contact
-  if (byAccount.length === 0) return null
-  const newestFirst = byAccount.toSorted((left, right) => right.lastReceivedAt - left.lastReceivedAt)
-  return {
-    ...contact,
-    name: newestFirst.find(({ name }) => name !== '')?.name ?? '',
-    ...sumsOf(byAccount),
-    lastReceivedAt: Math.max(...byAccount.map((part) => part.lastReceivedAt)),
-    byAccount,
-  }
-}
-
-export function plainContact(contact: StoredContact): ContactRecord {
-  const { id, userId, email, name, totalCount, directCount, indirectCount, lastReceivedAt } = contact
-  return { id, userId, email, name, totalCount, directCount, indirectCount, lastReceivedAt }
 }

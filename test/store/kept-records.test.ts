@@ -86,7 +86,7 @@ suite('records that are kept in memory', () => {
       password: () => kept.accounts.edit(account.id, { sealedCredential: newId() }),
       counts: async () => {
         const [inbox] = await kept.folders.list(account.id)
-        await kept.folders.setCounts(inbox?.id ?? '', { messages: Math.floor(Math.random() * 1e6), unseen: 1 })
+        await kept.folders.setReported(inbox?.id ?? '', { messages: Math.floor(Math.random() * 1e6), unseen: 1 })
       },
       parked: async () => {
         const [inbox] = await kept.folders.list(account.id)

@@ -64,7 +64,7 @@ function methods(store: Store, mailbox: Mailbox): Record<string, () => Promise<u
     'accounts.page': () => store.accounts.page(null, 10),
     'folders.list': () => store.folders.list(id),
     'folders.reconcile': () => store.folders.reconcile(id, account.epoch, [], true),
-    'folders.setCounts': () => store.folders.setCounts(some, { messages: 1, unseen: 1 }),
+    'folders.setReported': () => store.folders.setReported(some, { messages: 1, unseen: 1 }),
     'messages.list': () => store.messages.list(id, {}, page),
     'messages.find': () => store.messages.find(id, 'x@y'),
     'messages.knownUids': () => store.messages.knownUids(some, '1', 1, 9),
@@ -97,7 +97,7 @@ function methods(store: Store, mailbox: Mailbox): Record<string, () => Promise<u
 function stale({ account }: Mailbox, folderId: string): Parameters<Store['sync']['apply']>[0] {
   const empty = { added: [], flagUpdates: [], vanished: [], reported: [], changes: [], outbox: [], contacts: [] }
   const cursors = { cursorBefore: null, cursorAfter: moved(null, {}) }
-  return { accountId: account.id, epoch: account.epoch, folderId, ...cursors, ...empty, vanishedAt: 0, counts: null }
+  return { accountId: account.id, epoch: account.epoch, folderId, ...cursors, ...empty, vanishedAt: 0 }
 }
 
 suite('a database that cannot be used', needs('mongodb'), () => {

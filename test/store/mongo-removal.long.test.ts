@@ -23,7 +23,7 @@ suite('a removal', needs('mongodb'), () => {
       const count = await raw.db().collection(name).countDocuments({ accountId })
       if (count > 0) counts[name] = count
     }
-    const contacts = await raw.db().collection('contacts').countDocuments({ 'byAccount.accountId': accountId })
+    const contacts = await raw.db().collection('contacts').countDocuments({ accountId })
     return contacts > 0 ? { ...counts, contacts } : counts
   }
 

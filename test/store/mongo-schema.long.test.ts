@@ -72,6 +72,22 @@ suite('the schema of the database', needs('mongodb'), () => {
     assert.equal(rows.filter(({ keys }) => keys.includes('d')).length, 1)
   })
 
+  test('folders of an earlier version get their counts, and whether they are complete', async () => {
+    const store = await database.open()
+    const mailbox = await createMailbox(store)
+    const added = ['\\Seen', '\\Flagged'].map((flag, index) => mailbox.added('INBOX', index + 1, {}, { flags: [flag] }))
+    await mailbox.apply('INBOX', { added })
+    const stored = await store.folders.list(mailbox.account.id)
+    assert.deepEqual(stored[0]?.counts, { messages: 2, unseen: 1 })
+    const { folders, meta } = openCollections(db)
+    await folders.updateMany({}, { $unset: { counts: 1, completeAt: 1 } })
+    await meta.updateOne({ _id: 'schema' }, { $set: { version: 3 } })
+    const again = await database.open()
+    const [inbox, ...others] = await again.folders.list(mailbox.account.id)
+    assert.deepEqual(inbox, { ...stored[0], completeAt: inbox?.cursor?.comparedAt })
+    assert.deepEqual(others, stored.slice(1))
+  })
+
   test('steps forward are taken in order, each once, and one that failed is taken again', async () => {
     await openCollections(db).meta.updateOne({ _id: 'schema' }, { $set: { version: 1 } })
     const taken: string[] = []

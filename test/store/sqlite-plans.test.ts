@@ -14,7 +14,7 @@ import {
   keyedDeletes,
   userDeletes,
 } from '../../engine/store/sqlite/accounts.ts'
-import { contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
+import { contactPage } from '../../engine/store/sqlite/contacts.ts'
 import { deleteWhere } from '../../engine/store/sqlite/database.ts'
 import { folderList, others } from '../../engine/store/sqlite/folders.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
@@ -108,6 +108,7 @@ describe('plans of the embedded store', () => {
     served('many', messagePage('a', { from: many, folderId: 'f' }, page), true)
     for (const [name, sql] of Object.entries(messageLookups)) served(name, { sql })
     served('live', { sql: liveMessages })
+    for (const found of [true, false]) served('contacts', { sql: contactPage('totalCount', true, found) }, true)
     served('others', { sql: `SELECT message_id FROM ${others} LIMIT ?3` })
   })
 
@@ -129,8 +130,7 @@ describe('plans of the embedded store', () => {
       contacts: contactList('totalCount', true),
       contactsAscending: contactList('indirectCount', false),
       contactsDirect: contactList('directCount', true),
-      contactSearch: { sql: contactSearch },
-      contactsInSteps: { sql: contactsInSteps },
+      contactOfAccounts: keyedList('contacts', { userId: 'u', id: 'c' }, { by: ['accountId'] }),
       tokens: keyedList('tokens', { developerId: 'd' }, newestToken),
       tokensOfUser: keyedList('tokens', { developerId: 'd', userId: 'u', version: 'lite' }, newestToken),
       tokensOfAccount: keyedList('tokens', { developerId: 'd', userId: 'u', accountId: 'a' }, newestToken),

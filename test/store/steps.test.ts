@@ -78,7 +78,9 @@ describe('a listed folder', () => {
       epoch: 3,
       messages: 0,
       unseen: 0,
+      counts: { messages: 0, unseen: 0 },
       cursor: null,
+      completeAt: null,
       failures: 0,
       parkedUntil: null,
     })
@@ -90,6 +92,8 @@ describe('a listed folder', () => {
     assert.deepEqual(listedFolder('a', 3, stored, listed), { ...fresh, ...had })
     const counted = listedFolder('a', 3, stored, { ...listed, messages: 0, unseen: 0 })
     assert.deepEqual([counted.messages, counted.unseen], [0, 0])
+    const complete = listedFolder('a', 3, { ...stored, completeAt: 7 }, { ...listed, messages: 0, unseen: 0 })
+    assert.deepEqual([complete.messages, complete.unseen, complete.completeAt], [5, 4, 7])
   })
 })
 

@@ -136,7 +136,7 @@ export async function listingOf(
     async mustBeWhole(reach: number | undefined): Promise<void> {
       const shown = folders.filter(({ id }) => !hidden.folderIds.includes(id))
       if (reach === undefined) {
-        await mustBeRead(call, account.id, folder, shown)
+        await mustBeRead(call, account, folder, shown)
         await mustBeSame(call, account.id, folder === null ? shown : [folder])
       } else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, shown, reach)
     },

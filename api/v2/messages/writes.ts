@@ -143,7 +143,7 @@ async function sentAlready(
   )
   const to = folderOf(await call.engine.store.folders.list(account.id), name)
   if (to !== null && (await copiesIn(call, message, to)).length > 0) return null
-  await mustBeRead(call, account.id, to)
+  await mustBeRead(call, account, to)
   throw error
 }
 

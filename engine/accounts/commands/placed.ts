@@ -136,7 +136,7 @@ export async function notThere(
   meant?: string,
 ): Promise<AppError> {
   const isUnread = (folder: FolderRecord): boolean =>
-    (placements.length === 0 || folder.id === meant) && isBeingRead(folder, folder.cursor?.exists ?? 0)
+    (placements.length === 0 || folder.id === meant) && isBeingRead(folder)
   const unread = state.folders.values().find(isUnread) ?? (await deps.store.folders.list(accountId)).find(isUnread)
   return unread === undefined ? notFound('message', id) : readAnew(unread.path)
 }
@@ -218,11 +218,9 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/** The index may lack mail of this folder. `holds` = messages in it. One that is given up is not read. */
-export function isBeingRead(folder: FolderRecord, holds: number): boolean {
-  const { cursor } = folder
-  if (isGivenUp(folder, Date.now())) return false
-  return cursor === null || (cursor.backfillBelow > 1 && holds > 0)
+/** The index may lack mail of this folder. One that is given up is not read. */
+export function isBeingRead(folder: FolderRecord): boolean {
+  return folder.completeAt === null && !isGivenUp(folder, Date.now())
 }
 
 /** In a view of all mail. */

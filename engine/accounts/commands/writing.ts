@@ -44,9 +44,7 @@ export function writeCommands(deps: CommandDeps) {
           return normalFlags(stored.flags)
         }
         const isTwoCommands = change.add.length > 0 && change.remove.length > 0
-        return isTwoCommands
-          ? inSteps(context, place, [place.folderId], work)
-          : counted(context, [place.folderId], work)
+        return isTwoCommands ? inSteps(context, place, work) : work()
       }),
     /**
      * Out of these folders, when it stays in another one (else `conflict`); null = out of all, but out of views of all
@@ -122,7 +120,7 @@ export async function appendTo(context: SyncContext, to: FolderRecord, letter: L
 
 /** false when the server does not have the message there any more. */
 async function removeAt(context: SyncContext, messageId: string, place: Placement): Promise<boolean> {
-  return inSteps(context, place, [place.folderId], async () => {
+  return inSteps(context, place, async () => {
     const change = { add: ['\\Deleted'], remove: [] }
     const stored = await inPlace(context, place, () => context.session.store(place.uid, change))
     if (stored === null) return false
@@ -148,20 +146,10 @@ async function placesOf(
   return real.length === 0 ? placements : real
 }
 
-async function counted<T>({ state }: SyncContext, folderIds: readonly string[], work: () => Promise<T>): Promise<T> {
-  const end = state.ownCounts.begin(folderIds)
-  return work().finally(end)
-}
-
-/** The same, in several commands: what is seen between them is not reported, but what a failure leaves is. */
-async function inSteps<T>(
-  context: SyncContext,
-  place: Placement,
-  folderIds: readonly string[],
-  work: () => Promise<T>,
-): Promise<T> {
+/** Several commands: what is seen between them is not reported, but what a failure leaves is. */
+async function inSteps<T>(context: SyncContext, place: Placement, work: () => Promise<T>): Promise<T> {
   const end = context.state.own.begin(place.folderId, place.uid)
-  return counted(context, folderIds, work)
+  return work()
     .finally(end)
     .catch(async (error: unknown) => {
       await reportLeft(context, place).catch(() => context.state.askLook(place.path))
@@ -227,10 +215,8 @@ function firstFolder(state: AccountState, { placements }: MessageRecord): string
 
 /** false when the server does not have the message there any more. */
 function transfer(context: SyncContext, given: Transfer): Promise<boolean> {
-  const { kind, at, to } = given
   const work = (): Promise<boolean> => carryOut(context, given)
-  const folderIds = [at.folderId, to.id]
-  return kind === 'move' ? inSteps(context, at, folderIds, work) : counted(context, folderIds, work)
+  return given.kind === 'move' ? inSteps(context, given.at, work) : work()
 }
 
 async function carryOut(context: SyncContext, { kind, message, at, to }: Transfer): Promise<boolean> {
@@ -292,8 +278,7 @@ async function storeFlagsNow(context: SyncContext, place: Placement, now: FlagsN
   context.state.own.wrote(folderId, uid)
   await commitIn(context, place, async (cursor, folder) => {
     const seen = { flags: [{ uid, ...now }], isUnsure: (known: { readonly rev: number }) => known.rev !== rev }
-    // Counts that the server gave do not have our own write in them yet (state.ts).
-    const { unsure, parts } = await flagParts({ ...context, folderId }, folder, seen, undefined)
+    const { unsure, parts } = await flagParts({ ...context, folderId }, folder, seen)
     sure = !unsure
     return parts && { cursor, ...parts }
   })
@@ -322,8 +307,7 @@ async function tellArrival(
     const message = { id: row.id, identity: row.identity, facts: row, fetched: { uid: newUid, flags, modseq: null } }
     const plan = { account: state.account, folder, uidValidity: validity, now: deps.now() }
     const { added, changes } = planAdded(plan, [message], new Map([[row.id, row]]), 'ours')
-    const counts = { messages: folder.messages + 1, unseen: folder.unseen + (flags.includes('\\Seen') ? 0 : 1) }
-    return { cursor, added, changes, counts }
+    return { cursor, added, changes }
   })
   return arrived
 }
@@ -340,7 +324,7 @@ async function tellDeparture(
   to: FolderRecord | null,
 ): Promise<void> {
   const { state, deps } = context
-  await commitIn(context, place, async (cursor, folder) => {
+  await commitIn(context, place, async (cursor) => {
     const row = await deps.store.messages.get(state.account.id, messageId)
     if (row === null) return null
     const after = vanish(row, place, deps.now())
@@ -348,11 +332,8 @@ async function tellDeparture(
     if (entry === undefined) return null
     const isSure = to === null || after.placements.some(({ folderId }) => folderId === to.id)
     const parts = { cursor, ...(isSure ? departed(state, after, [entry], deps.now()) : {}) }
-    // Else the sync has taken it out, and off the counts.
-    const here = row.placements.find((one) => liesAt(one, place))
-    if (here === undefined) return isSure ? parts : null
-    const unseen = Math.max(0, folder.unseen - (here.flags.includes('\\Seen') ? 0 : 1))
-    const counts = { messages: Math.max(0, folder.messages - 1), unseen }
-    return { ...parts, vanished: [place.uid], counts }
+    // Else the sync has taken it out.
+    if (row.placements.some((one) => liesAt(one, place))) return { ...parts, vanished: [place.uid] }
+    return isSure ? parts : null
   })
 }

@@ -13,16 +13,34 @@ import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserS
 import type { AccountRecord, AccountStatus } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
-import { uncount } from './contacts.ts'
 import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
 import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 import { deadlineOf, insertOnce } from './keyed.ts'
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
-export async function checkEpoch({ collections }: MongoContext, accountId: string, epoch: number): Promise<void> {
-  const account = await collections.accounts.findOne({ _id: accountId }, { projection: { epoch: 1 } })
+export async function checkEpoch(
+  { collections }: MongoContext,
+  accountId: string,
+  epoch: number,
+): Promise<Pick<AccountRecord, 'completeAt'>> {
+  const projection = { epoch: 1, completeAt: 1 }
+  const account = await collections.accounts.findOne({ _id: accountId }, { projection })
   if (account?.epoch !== epoch) throw leaseLost(accountId, epoch)
+  return account
+}
+
+/** Before a folder is complete no more: a crash in between leaves the account too careful, until its next list. */
+export async function beginReading({ collections }: MongoContext, _id: string, epoch: number): Promise<void> {
+  await collections.accounts.updateOne({ _id, epoch }, { $set: { completeAt: null } })
+}
+
+/** After a folder has become complete. */
+export async function settle({ collections, now }: MongoContext, accountId: string, epoch: number): Promise<boolean> {
+  const unread = { accountId, selectable: true, completeAt: null }
+  if ((await collections.folders.findOne(unread, { projection: { _id: 1 } })) !== null) return false
+  await collections.accounts.updateOne({ _id: accountId, epoch }, { $set: { completeAt: now() } })
+  return true
 }
 
 /** The account's epoch first: who claims later has the higher one, and folders only ever go up. */
@@ -198,9 +216,10 @@ async function drain(
 
 const ofAccount = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'] as const
 
-/** All that hangs on an account, and its part of the user's contacts. */
+/** All that hangs on an account. Ids of contacts begin with its own. */
 async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
-  return (await drain(context, ofAccount, { accountId })) + (await uncount(context, accountId))
+  const counted = { _id: { $gte: `${accountId}:`, $lt: `${accountId};` } } as unknown as Filter<Document>
+  return (await drain(context, ofAccount, { accountId })) + (await drain(context, ['contacts'], counted))
 }
 
 /** What a writer wrote for an account that is gone by now. Answers whether it is. */

@@ -1,28 +1,26 @@
 /**
- * Contacts of a user, each message counted once per kind, whatever is repeated: its row says for which kinds it has
- * been counted (`counted`). The contact is written first, so until the row is there the contact itself knows the key
- * (`applied`); it drops the key some time later.
- *
- * Two accounts of one user may count the same contact at the same time, each with its own writer. So each reads the
- * contact first and the rows second, and writes with a compare of the contact's version: what the other one has counted
- * since fails the compare, what it counted before stands in `applied` or in the row. A removal compares too
- * (`uncount`).
+ * Contacts, counted by each email account: each message once per kind, whatever is repeated, since its row says for
+ * which kinds it has been counted (`counted`). The contact is written first, so until the row is there the contact
+ * itself knows the key (`applied`); it drops the key some time later. An account has one writer, but an earlier write
+ * whose answer was lost may come late: each compares the contact's version.
  */
 import { randomInt } from 'node:crypto'
-import type { DeleteOneModel, UpdateOneModel } from 'mongodb'
+import type { UpdateOneModel } from 'mongodb'
 import { contactId } from '../ids.ts'
-import { contactReads, type KeyedCollections } from '../aggregates.ts'
+import type { KeyedCollections } from '../aggregates.ts'
+import { contactReads, withDelta, type ContactParts, type ContactQuery } from '../contacts.ts'
 import type { ContactStore } from '../port.ts'
 import type { ContactDelta, ContactRecord, StoredContact } from '../records.ts'
-import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
-import { containing, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
+import { foldCase } from '../rows.ts'
+import { clearUpBehind } from './accounts.ts'
+import { containing, insertMissing, orNull, shapes } from './documents.ts'
 import type { ContactDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
 /** Keys that a contact holds before it is asked which of them the rows know; the newest of those stay all the same. */
 const askedFrom = 192
 const alwaysKept = 64
-/** Two accounts of one user may count the same contact at once; each round one of them gets on. */
+/** A contact that is written by others this often in a row is not a busy one but a fault. */
 const tries = 20
 
 const versions = 2 ** 30
@@ -41,10 +39,6 @@ function partsOfKey(key: string): { readonly messageId: string; readonly kind: s
   return { messageId: key.slice(0, colon), kind: key.slice(colon + 1) }
 }
 
-function appliedKey(accountId: string, key: string): string {
-  return `${accountId} ${key}`
-}
-
 export function kindsByMessage(deltas: readonly Pick<ContactDelta, 'key'>[]): Map<string, Set<string>> {
   const kinds = new Map<string, Set<string>>()
   for (const { key } of deltas) {
@@ -54,10 +48,11 @@ export function kindsByMessage(deltas: readonly Pick<ContactDelta, 'key'>[]): Ma
   return kinds
 }
 
-function byContact(deltas: readonly ContactDelta[]): Map<string, ContactDelta[]> {
+/** By the document's id. */
+function byContact(accountId: string, deltas: readonly ContactDelta[]): Map<string, ContactDelta[]> {
   const groups = new Map<string, ContactDelta[]>()
   for (const delta of deltas) {
-    const id = contactId(delta.userId, delta.email)
+    const id = `${accountId}:${contactId(delta.userId, delta.email)}`
     const group = groups.get(id) ?? []
     groups.set(id, group)
     if (!group.some(({ key }) => key === delta.key)) group.push(delta)
@@ -78,7 +73,7 @@ export async function readTally(
   deltas: readonly ContactDelta[],
 ): Promise<Tally> {
   if (deltas.length === 0) return { contacts: [], counted: new Map() }
-  const ids = [...byContact(deltas).keys()]
+  const ids = [...byContact(accountId, deltas).keys()]
   const contacts = await context.collections.contacts.find({ _id: { $in: ids } }).toArray()
   return { contacts, counted: await countedKinds(context, accountId, [...kindsByMessage(deltas).keys()]) }
 }
@@ -94,16 +89,14 @@ async function countedKinds(
   return new Map(found.map(({ _id, counted }) => [_id, counted]))
 }
 
-/** Of these applied keys, those to keep: what is new, and what the rows of this account do not say. */
+/** Of these applied keys, those to keep: what is new, and what the rows do not say. */
 async function keptKeys(
   context: MongoContext,
   accountId: string,
   applied: readonly string[],
 ): Promise<readonly string[]> {
   if (applied.length < askedFrom) return applied
-  const prefix = appliedKey(accountId, '')
-  const asked = applied.slice(0, -alwaysKept).filter((key) => key.startsWith(prefix))
-  const parts = new Map(asked.map((key) => [key, partsOfKey(key.slice(prefix.length))]))
+  const parts = new Map(applied.slice(0, -alwaysKept).map((key) => [key, partsOfKey(key)]))
   const ids = new Set([...parts.values()].map(({ messageId }) => messageId))
   const counted = await countedKinds(context, accountId, [...ids])
   return applied.filter((key) => {
@@ -117,8 +110,8 @@ interface Update {
 }
 
 function update(doc: ContactDoc, contact: StoredContact, applied: readonly string[]): Update {
-  const { name, totalCount, directCount, indirectCount, lastReceivedAt, byAccount = [] } = contact
-  const counts = { totalCount, directCount, indirectCount, lastReceivedAt, byAccount }
+  const { name, totalCount, directCount, indirectCount, lastReceivedAt } = contact
+  const counts = { totalCount, directCount, indirectCount, lastReceivedAt }
   const $set = { name, ...counts, searchKey: searchKey(contact), applied }
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set, $inc: { v: 1 } } } }
 }
@@ -130,19 +123,20 @@ async function planRound(
   { contacts, counted }: Tally,
 ) {
   const stored = new Map(contacts.map((doc) => [doc._id, doc]))
-  const merge = contactMerge(accountId)
   const round = { left: [] as ContactDelta[], fresh: [] as ContactDoc[], updates: [] as Update[] }
-  for (const [id, group] of byContact(pending)) {
+  for (const [id, group] of byContact(accountId, pending)) {
     const doc = stored.get(id)
     const applied = new Set(doc?.applied)
     const uncounted = group.filter(({ key }) => {
       const { messageId, kind } = partsOfKey(key)
-      return !applied.has(appliedKey(accountId, key)) && counted.get(messageId)?.includes(kind) !== true
+      return !applied.has(key) && counted.get(messageId)?.includes(kind) !== true
     })
-    const contact = uncounted.reduce<StoredContact | null>(merge, orNull(doc ?? null, shapes.contacts.record))
+    const before = orNull(doc ?? null, shapes.contacts.record)
+    const merge = (stored: StoredContact | null, delta: ContactDelta) => withDelta(accountId, stored, delta)
+    const contact = uncounted.reduce<StoredContact | null>(merge, before)
     if (uncounted.length === 0 || contact === null) continue
     round.left.push(...uncounted)
-    const keys = uncounted.map(({ key }) => appliedKey(accountId, key))
+    const keys = uncounted.map(({ key }) => key)
     if (doc) round.updates.push(update(doc, contact, [...(await keptKeys(context, accountId, doc.applied)), ...keys]))
     else round.fresh.push(contactDoc(contact, keys))
   }
@@ -171,34 +165,6 @@ export async function countContacts(
   throw unavailable(new Error('contacts are written by others without end'))
 }
 
-const stepContacts = 200
-
-/** By compare: a contact that another account counts meanwhile is taken anew. Answers how many there were. */
-export async function uncount({ collections: { contacts }, read }: MongoContext, accountId: string): Promise<number> {
-  let total = 0
-  for (let attempt = 0; attempt < tries; attempt += 1) {
-    const docs = await contacts.find({ 'byAccount.accountId': accountId }, read).limit(stepContacts).toArray()
-    if (docs.length === 0) return total
-    const steps = docs.map((doc) => uncounting(doc, accountId))
-    const { modifiedCount, deletedCount } = await contacts.bulkWrite(steps, { ordered: false })
-    total += modifiedCount + deletedCount
-    // only steps that get nowhere are counted
-    if (modifiedCount + deletedCount > 0) attempt = -1
-  }
-  throw unavailable(new Error(`contacts of account ${accountId} are written by others without end`))
-}
-
-function uncounting(doc: ContactDoc, accountId: string): Update | { readonly deleteOne: DeleteOneModel<ContactDoc> } {
-  const left = withoutAccount(shapes.contacts.record(doc), accountId)
-  if (left === null) return { deleteOne: { filter: { _id: doc._id, v: doc.v } } }
-  const own = appliedKey(accountId, '')
-  return update(
-    doc,
-    left,
-    doc.applied.filter((key) => !key.startsWith(own)),
-  )
-}
-
 /** In the rows that were there already; new rows are inserted with it. After countContacts. */
 export async function markCounted(
   { collections: { messages } }: MongoContext,
@@ -222,23 +188,39 @@ export async function markCounted(
   }
 }
 
+/** A page over several accounts. */
+async function pageOf(
+  { collections: { contacts }, read }: MongoContext,
+  { userId, field, descending, text, limit, offset }: ContactQuery,
+): Promise<ContactParts[]> {
+  if (limit <= 0) return []
+  const named = text === null ? null : await contacts.distinct('id', { userId, searchKey: containing(text) }, read)
+  const direction = descending ? -1 : 1
+  const steps = [
+    { $match: { userId, ...(named && { id: { $in: named } }) } },
+    { $project: shapes.contacts.only },
+    { $group: { _id: '$id', total: { $sum: `$${field}` }, parts: { $push: '$$ROOT' } } },
+    { $sort: { total: direction, _id: direction } },
+    { $skip: offset },
+    { $limit: limit },
+  ]
+  const found = await contacts
+    .aggregate<{ readonly parts: readonly [ContactDoc, ...ContactDoc[]] }>(steps, read)
+    .toArray()
+  return found.map(({ parts: [first, ...others] }) => {
+    const { record } = shapes.contacts
+    return [record(first), ...others.map(record)]
+  })
+}
+
 export function createContacts(context: MongoContext, keyed: KeyedCollections): ContactStore {
-  const { collections, read } = context
-  const { contacts } = collections
   return {
-    ...contactReads(keyed),
+    ...contactReads(keyed, (query) => pageOf(context, query)),
     count: async (accountId, deltas) => {
       const tally = await readTally(context, accountId, deltas)
       await countContacts(context, accountId, deltas, tally)
       await markCounted(context, accountId, deltas, tally, new Set())
-      // what was counted for an account that went meanwhile
-      const account = await collections.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })
-      if (account === null) await uncount(context, accountId)
-    },
-    search: async (userId, text, { limit, offset }) => {
-      const where = { userId, searchKey: containing(foldCase(text)) }
-      const rows = contacts.find(where, { ...read, projection: shapes.contacts.only }).sort({ totalCount: -1, _id: -1 })
-      return (await rowsOf(rows, limit, offset)).map((doc) => plainContact(shapes.contacts.record(doc)))
+      await clearUpBehind(context, accountId)
     },
   }
 }

@@ -20,15 +20,18 @@ type Doc<R> = Omit<R, 'id' | 'token'> & KeyDoc
 interface Beside {
   readonly users: { readonly addressKeys: readonly string[] }
   readonly accounts: { readonly emailKey: string }
+  /** Since rows of the folder are being written, until their counts are: what was cut short is counted anew. */
+  readonly folders: { readonly counting?: boolean }
   /** A date, for the TTL index. */
   readonly tokens: { readonly goesAt: Date }
   /** `v` counts the writes: the compare of compare-and-set. */
   readonly outbox: { readonly lastStatus: number | null; readonly v: number }
   readonly contacts: {
+    readonly id: string
     readonly searchKey: string
     /** As above: starts anywhere, so that a contact that went and came again is another one. */
     readonly v: number
-    /** `<account> <delta's key>` of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
+    /** Keys of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
     readonly applied: readonly string[]
   }
 }
@@ -36,6 +39,7 @@ interface Beside {
 type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof Beside ? Beside[K] : unknown) }
 
 export type UserDoc = KindDocs['users']
+export type FolderDoc = KindDocs['folders']
 export type ContactDoc = KindDocs['contacts']
 export type OutboxDoc = KindDocs['outbox']
 export type ChangeDoc = KindDocs['changes']
@@ -176,6 +180,7 @@ function shapeOf<K extends Kind>(kind: K, others: readonly string[] = []): Shape
 
 export const shapes = {
   ...(Object.fromEntries(kinds.map((kind) => [kind, shapeOf(kind)])) as unknown as Shapes),
+  folders: shapeOf('folders', ['counting']),
   contacts: shapeOf('contacts', ['searchKey', 'v', 'applied']),
   // `by` is in rows of earlier versions
   messages: createShape<MessageRecord, MessageDoc>(['id'], {}, [

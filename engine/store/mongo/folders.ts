@@ -2,12 +2,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Filter } from 'mongodb'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
+import { isWhole, noCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
-import type { FolderRecord, Placement } from '../records.ts'
+import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
-import { checkEpoch, clearUpBehind } from './accounts.ts'
-import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
+import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
+import { shapes, type KeyDoc, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages } from './messages.ts'
 
 const folderOrder = { path: 1 } as const
@@ -20,15 +21,38 @@ async function list({ collections, read }: MongoContext, accountId: string): Pro
 }
 
 /** How far a folder was read, and how often it failed, belong to the sync: they are set on new rows alone. */
-function upsert(next: FolderRecord, { messages, unseen }: ListedFolder) {
-  const { id, accountId, cursor, failures, parkedUntil, ...listed } = next
-  const kept = {
-    ...(messages === null ? { messages: listed.messages } : {}),
-    ...(unseen === null ? { unseen: listed.unseen } : {}),
-  }
-  const set = Object.fromEntries(Object.entries(listed).filter(([field]) => !(field in kept)))
-  const update = { $set: set, $setOnInsert: { cursor, failures, parkedUntil, ...kept } }
-  return { updateOne: { filter: { _id: id, accountId }, update, upsert: true } }
+function upsert(next: FolderRecord, counts: FolderCounts | undefined) {
+  const { id, accountId, cursor, completeAt, failures, parkedUntil, counts: first, ...listed } = next
+  const onInsert = { cursor, completeAt, failures, parkedUntil, ...(counts ? {} : { counts: first }) }
+  const counted = counts ? { $set: { ...listed, counts }, $unset: { counting: true as const } } : { $set: listed }
+  return { updateOne: { filter: { _id: id, accountId }, update: { ...counted, $setOnInsert: onInsert }, upsert: true } }
+}
+
+/** Counts the placements in these folders. A whole folder takes what it takes, as in knownUids. */
+export async function countRows(
+  { collections: { messages } }: Pick<MongoContext, 'collections'>,
+  accountIds: readonly string[],
+  folderIds: readonly string[],
+): Promise<Map<string, FolderCounts>> {
+  const counts = new Map(folderIds.map((id) => [id, noCounts]))
+  if (folderIds.length === 0) return counts
+  const unseen = { $cond: [{ $in: ['\\Seen', '$placements.flags'] }, 0, 1] }
+  const here = { 'placements.folderId': { $in: [...folderIds] } }
+  const steps = [
+    { $match: { accountId: { $in: [...accountIds] }, ...here } },
+    { $project: { 'placements.folderId': 1, 'placements.flags': 1 } },
+    { $unwind: '$placements' },
+    { $match: here },
+    { $group: { _id: '$placements.folderId', messages: { $sum: 1 }, unseen: { $sum: unseen } } },
+  ]
+  const rows = await messages.aggregate<FolderCounts & KeyDoc>(steps).toArray()
+  for (const { _id, messages, unseen } of rows) counts.set(_id, { messages, unseen })
+  return counts
+}
+
+/** What is written to the folder's rows from here is not in its counts yet. */
+export async function beginCounting({ collections }: MongoContext, _id: string): Promise<void> {
+  await collections.folders.updateOne({ _id }, { $set: { counting: true } })
 }
 
 async function reconcile(
@@ -39,14 +63,22 @@ async function reconcile(
   complete: boolean,
 ): Promise<FolderRecord[]> {
   const { folders } = context.collections
-  await checkEpoch(context, accountId, epoch)
-  const stored = new Map((await list(context, accountId)).map((folder) => [folder.id, folder]))
+  const { completeAt } = await checkEpoch(context, accountId, epoch)
+  const docs = await folders.find({ accountId }, context.read).toArray()
+  const stored = new Map(docs.map((doc) => [doc._id, shapes.folders.record(doc)]))
   const byId = new Map(listed.map((item) => [folderId(accountId, item.path), item]))
+  // A crash leaves the one, a replacement of the mailbox that was cut short placements without their folder.
+  const cutShort = docs.filter(({ counting }) => counting === true).map(({ _id }) => _id)
+  const unsure = new Set(cutShort).union(new Set(byId.keys()).difference(stored))
+  const counts = await countRows(context, [accountId], [...unsure])
   const changes = [...byId].flatMap(([id, item]) => {
     const there = stored.get(id) ?? null
     const next = listedFolder(accountId, epoch, there, item)
-    return isDeepStrictEqual(next, there) ? [] : [upsert(next, item)]
+    const counted = counts.get(id)
+    return counted === undefined && isDeepStrictEqual(next, there) ? [] : [upsert(next, counted)]
   })
+  const opens = [...byId].some(([id, { selectable }]) => selectable && stored.get(id)?.selectable !== true)
+  if (opens && typeof completeAt === 'number') await beginReading(context, accountId, epoch)
   if (changes.length > 0) {
     await folders.bulkWrite(changes, { ordered: false })
     // an upsert makes what a removal has taken: its account is gone by then
@@ -55,7 +87,9 @@ async function reconcile(
   }
   const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
   for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
-  return list(context, accountId)
+  const all = await list(context, accountId)
+  if (typeof completeAt !== 'number' && isWhole(all)) await settle(context, accountId, epoch)
+  return all
 }
 
 function othersFilter(accountId: string, folderId: string, keep: string | null): Filter<MessageDoc> {
@@ -76,6 +110,7 @@ export async function forgetFolder(
   const where = othersFilter(accountId, folderId, keepUidValidity)
   const docs = await messages.find(where, context.read).limit(limit).toArray()
   const lost = (there: Placement): boolean => there.folderId === folderId && there.uidValidity !== keepUidValidity
+  if (docs.length > 0) await beginCounting(context, folderId)
   await changeMessages(context, accountId, docs, (record) => vanishWhere(record, lost, at))
   return messages.countDocuments(where, { ...context.read, limit: limit + 1 })
 }

@@ -7,6 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
+import { countChange, type CountChanges } from '../folder-counts.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
 import type { Step } from '../rows.ts'
 import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
@@ -34,10 +35,11 @@ export function messageDoc(record: MessageRecord, counted: readonly string[] = [
 /** A row that is written by others this often in a row is not a busy row but a fault. */
 const tries = 20
 
-function update(doc: MessageDoc, step: Step): AnyBulkWriteOperation<MessageDoc> | null {
+function update(doc: MessageDoc, step: Step, changes: CountChanges): AnyBulkWriteOperation<MessageDoc> | null {
   const record = messageRecord(doc)
   const next = step(record)
   if (next === record) return null
+  countChange(changes, record.placements, next.placements)
   const at = goneAt(next)
   const { placements, gone } = next
   const derived = { ...keysAfter(record, next), ...(at === null ? {} : { goneAt: at }) }
@@ -60,25 +62,29 @@ function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<Me
   return { live: isLive(after), keys: messageKeys(after) }
 }
 
-/** In one bulk; those that were written meanwhile again, until the step has nothing left to do. */
+/**
+ * In one bulk; those that were written meanwhile again, until the step has nothing left to do. Answers what becomes of
+ * the counts of folders; null = an earlier write came in between, and it is not known.
+ */
 export async function changeMessages(
   { collections: { messages } }: MongoContext,
   accountId: string,
   docs: readonly MessageDoc[],
   step: Step,
-): Promise<void> {
+): Promise<CountChanges | null> {
+  const changes: CountChanges = new Map()
   let pending = docs
   for (let attempt = 0; attempt < tries; attempt += 1) {
     const operations = pending.flatMap((doc) => {
-      const operation = update(doc, step)
+      const operation = update(doc, step, changes)
       return operation ? [{ id: doc._id, operation }] : []
     })
-    if (operations.length === 0) return
+    if (operations.length === 0) return attempt === 0 ? changes : null
     const result = await messages.bulkWrite(
       operations.map(({ operation }) => operation),
       { ordered: false },
     )
-    if (result.matchedCount === operations.length) return
+    if (result.matchedCount === operations.length) return attempt === 0 ? changes : null
     const ids = operations.map(({ id }) => id)
     pending = await messages.find({ accountId, _id: { $in: ids } }).toArray()
   }

@@ -10,8 +10,12 @@
 import type { Db, IndexDescription } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
+import { splitContact } from '../contacts.ts'
+import { noCounts } from '../folder-counts.ts'
 import { newId } from '../ids.ts'
-import { beginning, type CollectionName, type Collections } from './documents.ts'
+import { contactDoc } from './contacts.ts'
+import { beginning, insertMissing, openCollections, type CollectionName, type Collections } from './documents.ts'
+import { countRows } from './folders.ts'
 
 function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
   return { name, key, ...options }
@@ -83,10 +87,10 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     ),
   ],
   contacts: [
-    index('contacts_by_total', { userId: 1, totalCount: 1, _id: 1 }),
-    index('contacts_by_direct', { userId: 1, directCount: 1, _id: 1 }),
-    index('contacts_by_indirect', { userId: 1, indirectCount: 1, _id: 1 }),
-    index('contacts_of_account', { 'byAccount.accountId': 1 }),
+    index('contacts_of_user', { userId: 1, id: 1, accountId: 1 }),
+    index('contacts_of_user_by_total', { userId: 1, totalCount: 1, id: 1 }),
+    index('contacts_of_user_by_direct', { userId: 1, directCount: 1, id: 1 }),
+    index('contacts_of_user_by_indirect', { userId: 1, indirectCount: 1, id: 1 }),
   ],
   tokens: [
     index('tokens_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
@@ -163,6 +167,8 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { name: 'indexes whose place others have taken', up: (db) => dropIndexes(db, replaced) },
   { name: 'key of messages that are flagged \\Deleted', up: addDeletedKeys },
+  { name: 'counts of folders, and whether each is complete', up: addFolderFacts },
+  { name: 'contacts by email account', up: splitContacts },
 ]
 
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
@@ -174,6 +180,61 @@ async function addDeletedKeys(db: Db): Promise<void> {
     .collection<{ keys: string[]; v: number }>('messages')
     .updateMany(flagged, { $push: { keys: 'd' }, $inc: { v: 1 } })
 }
+
+const foldersAtOnce = 200
+
+/** From here on each write of placements keeps them. Folders that have them, of a step that was cut short, stay. */
+async function addFolderFacts(db: Db): Promise<void> {
+  const collections = openCollections(db)
+  const folders = collections.folders
+  for (;;) {
+    const some = await folders
+      .find({ counts: { $exists: false } })
+      .limit(foldersAtOnce)
+      .toArray()
+    if (some.length === 0) return
+    const accounts = new Set(some.map(({ accountId }) => accountId))
+    const ids = some.map(({ _id }) => _id)
+    const counted = await countRows({ collections }, [...accounts], ids)
+    const updates = some.map(({ _id, accountId, cursor }) => {
+      const completeAt = cursor !== null && cursor.backfillBelow <= 1 ? cursor.comparedAt : null
+      const $set = { counts: counted.get(_id) ?? noCounts, completeAt }
+      return { updateOne: { filter: { _id, accountId }, update: { $set } } }
+    })
+    await folders.bulkWrite(updates, { ordered: false })
+  }
+}
+
+/** Ids of what is split already have a colon; of a step that was cut short each old one is split again. */
+async function splitContacts(db: Db): Promise<void> {
+  const { contacts, accounts } = openCollections(db)
+  for (let after = ''; ;) {
+    const old = { _id: { $gt: after }, accountId: { $exists: false } }
+    const docs = await contacts.find(old).sort({ _id: 1 }).limit(contactsAtOnce).toArray()
+    const last = docs.at(-1)
+    if (last === undefined) return dropIndexes(db, { contacts: summedIndexes })
+    const owners = await accounts
+      .find({ userId: { $in: [...new Set(docs.map(({ userId }) => userId))] } }, { projection: { userId: 1 } })
+      .sort({ createdAt: -1, _id: -1 })
+      .toArray()
+    const oldest = new Map(owners.map(({ _id, userId }) => [userId, _id]))
+    const parts = docs.flatMap(({ _id, applied, ...contact }) =>
+      splitContact({ ...contact, id: _id }, oldest.get(contact.userId) ?? null).map((part) => {
+        const own = `${part.accountId} `
+        return contactDoc(
+          part,
+          applied.filter((key) => key.startsWith(own)).map((key) => key.slice(own.length)),
+        )
+      }),
+    )
+    await insertMissing(contacts, parts)
+    await contacts.deleteMany({ _id: { $in: docs.map(({ _id }) => _id) } })
+    after = last._id
+  }
+}
+
+const contactsAtOnce = 200
+const summedIndexes = ['contacts_by_total', 'contacts_by_direct', 'contacts_by_indirect', 'contacts_of_account']
 
 const notFound = new Set([26, 27])
 

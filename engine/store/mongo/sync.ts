@@ -13,15 +13,18 @@
 import { isAppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail } from '../batch-steps.ts'
+import { addCounts, countChange, noCounts, progressed } from '../folder-counts.ts'
+import type { CountChanges, FolderProgress } from '../folder-counts.ts'
 import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
 import type { Holder } from '../rows.ts'
-import type { ChangeStore, SyncBatch, SyncStore } from '../port.ts'
-import type { ChangeRecord, FolderCursor, OutboxRecord } from '../records.ts'
-import { checkEpoch, clearUpBehind } from './accounts.ts'
+import type { Applied, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../records.ts'
+import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
-import { insertMissing, shapes, type ChangeDoc, type MongoContext } from './documents.ts'
+import { insertMissing, shapes } from './documents.ts'
+import type { ChangeDoc, FolderDoc, MessageDoc, MongoContext } from './documents.ts'
 import { isDuplicate, unavailable } from './errors.ts'
-import { forgetFolder } from './folders.ts'
+import { beginCounting, countRows, forgetFolder } from './folders.ts'
 import { changeMessages, messageDoc, placedFilter } from './messages.ts'
 
 /** Messages that are turned from BSON in one go: one to thousands of people has 300 kB. */
@@ -38,21 +41,25 @@ interface Memory {
   readonly uncertain: Map<string, FolderCursor>
 }
 
-type Applied = Awaited<ReturnType<SyncStore['apply']>>
+const progress = { epoch: 1, cursor: 1, counts: 1, counting: 1, completeAt: 1, messages: 1, unseen: 1 } as const
 
-async function checkedCursor(
-  { collections }: MongoContext,
+/** Before the first write. A batch that has rows to write says so in the same step: see FolderDoc.counting. */
+async function checkedFolder(
+  { collections: { folders } }: MongoContext,
   { uncertain }: Memory,
   batch: SyncBatch,
-): Promise<FolderCursor | null> {
+): Promise<FolderDoc> {
   const { accountId, folderId, epoch, cursorBefore } = batch
-  const projection = { epoch: 1, cursor: 1 }
-  const folder = await collections.folders.findOne({ _id: folderId, accountId }, { projection })
-  if (folder?.epoch !== epoch) throw leaseLost(accountId, epoch)
+  const here = { _id: folderId, accountId, epoch }
+  const writesRows = [batch.added, batch.flagUpdates, batch.vanished].some(({ length }) => length > 0)
+  const folder = await (writesRows
+    ? folders.findOneAndUpdate(here, { $set: { counting: true } }, { projection: progress, returnDocument: 'before' })
+    : folders.findOne(here, { projection: progress }))
+  if (folder === null) throw leaseLost(accountId, epoch)
   const own = uncertain.get(folderId)
   const expected = sameCursor(folder.cursor, cursorBefore) || (own !== undefined && sameCursor(folder.cursor, own))
   if (!expected) throw leaseLost(accountId, epoch)
-  return folder.cursor
+  return folder
 }
 
 /** Read before the first write, so that the batch's own rows are not among them. */
@@ -74,15 +81,15 @@ async function updateExisting(
   batch: SyncBatch,
   inserted: ReadonlySet<string>,
   holders: readonly Holder[],
-): Promise<void> {
+): Promise<CountChanges | null> {
   const { accountId } = batch
   const steps = stepsOf(batch, inserted, holders)
-  if (steps.size === 0) return
+  if (steps.size === 0) return new Map()
   const ids = [...steps.keys()]
   const docs = await context.collections.messages
     .find({ accountId, _id: { $in: ids } }, { batchSize: readAtOnce })
     .toArray()
-  await changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
+  return changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
 }
 
 /** A collision: an earlier try of this batch, whose answer was lost, wrote some of them; or the lease is lost. */
@@ -102,7 +109,7 @@ async function writeChanges(
       const all = new Map([...known, ...fresh.map((change) => [change.id, change] as const)])
       return batch.changes.flatMap(({ id }) => all.get(id) ?? [])
     }
-    await checkedCursor(context, memory, batch)
+    await checkedFolder(context, memory, batch)
     known = await knownChanges(context, accountId, [...drafts.keys()])
     last = await lastSeq(context, accountId)
   }
@@ -149,47 +156,60 @@ async function answered(
 }
 
 /** The last write. Not matched: another owner has the lease, or has moved the cursor. */
-async function writeCursor(
+async function writeFolder(
   { collections }: MongoContext,
   { uncertain }: Memory,
-  batch: SyncBatch,
-  stored: FolderCursor | null,
+  { accountId, folderId, epoch, cursorAfter }: SyncBatch,
+  { cursor, counts }: FolderDoc,
+  after: FolderProgress,
 ): Promise<void> {
-  const { accountId, folderId, epoch, cursorAfter, counts } = batch
   uncertain.set(folderId, cursorAfter)
   const result = await collections.folders.updateOne(
-    { _id: folderId, accountId, epoch, cursor: stored },
-    { $set: { cursor: cursorAfter, ...counts } },
+    { _id: folderId, accountId, epoch, cursor, counts },
+    { $set: after, $unset: { counting: true as const } },
   )
   uncertain.delete(folderId)
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
-/** Answers the ids of those that were new. */
-async function writeNewMail(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
-  const inserted = new Set<string>()
+/** Answers the rows that were new. */
+async function writeNewMail(context: MongoContext, batch: SyncBatch): Promise<MessageDoc[]> {
+  const inserted: MessageDoc[] = []
   for (const step of inSteps(newMail(batch))) {
     const tally = await readTally(context, batch.accountId, step.contacts)
-    for (const id of await writeMessages(context, { ...batch, ...step }, tally)) inserted.add(id)
+    inserted.push(...(await writeMessages(context, { ...batch, ...step }, tally)))
   }
   return inserted
 }
 
-async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<Set<string>> {
+async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<MessageDoc[]> {
   const { accountId, contacts } = batch
   await countContacts(context, accountId, contacts, tally)
   const counted = kindsByMessage(contacts)
   const docs = newRows(batch, context.now()).map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
-  const rows = await insertMissing(context.collections.messages, docs)
-  const inserted = new Set(rows.map(({ _id }) => _id))
-  await markCounted(context, accountId, contacts, tally, inserted)
+  const inserted = await insertMissing(context.collections.messages, docs)
+  await markCounted(context, accountId, contacts, tally, new Set(inserted.map(({ _id }) => _id)))
   return inserted
+}
+
+/** Of the folder, when the batch's rows are written. Where that is not known by the rows alone they are counted. */
+async function countsAfter(
+  context: MongoContext,
+  { accountId, folderId }: SyncBatch,
+  { counts, counting }: FolderDoc,
+  inserted: readonly MessageDoc[],
+  changed: CountChanges | null,
+): Promise<FolderCounts> {
+  if (counting === true || changed === null)
+    return (await countRows(context, [accountId], [folderId])).get(folderId) ?? noCounts
+  for (const { placements } of inserted) countChange(changed, [], placements)
+  return addCounts(counts, changed.get(folderId))
 }
 
 async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   // all reads side by side: what they found is compared by the writes
   const [stored, holders, last] = await Promise.all([
-    checkedCursor(context, memory, batch),
+    checkedFolder(context, memory, batch),
     findHolders(context, batch),
     batch.changes.length === 0 ? 0 : lastSeq(context, batch.accountId),
   ])
@@ -199,11 +219,16 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   // before the write: its outcome may never be known
   remember(memory, batch)
   const fresh = await writeOutbox(context, batch.outbox.map(withSeqOf(changes)))
-  await updateExisting(context, batch, inserted, holders)
+  const changed = await updateExisting(context, batch, new Set(inserted.map(({ _id }) => _id)), holders)
   const outbox = await answered(context, fresh, repeated)
-  await writeCursor(context, memory, batch, stored)
+  const counts = await countsAfter(context, batch, stored, inserted, changed)
+  const folder = progressed(stored, batch.cursorAfter, counts, context.now())
+  const turns = (folder.completeAt === null) !== (stored.completeAt === null)
+  if (turns && folder.completeAt === null) await beginReading(context, batch.accountId, batch.epoch)
+  await writeFolder(context, memory, batch, stored, folder)
+  const turned = turns && (folder.completeAt === null || (await settle(context, batch.accountId, batch.epoch)))
   forget(memory, batch, repeated)
-  return { changes, outbox }
+  return { changes, outbox, folder, turned }
 }
 
 /**
@@ -219,6 +244,7 @@ async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> 
   if (folder !== null && own.includes(folder.cursor?.uidValidity ?? null)) return
   const docs = await messages.find({ accountId, _id: { $in: added.map(({ id }) => id) } }).toArray()
   const places = added.map(({ placement }) => placement).filter((place) => place.folderId === folderId)
+  await beginCounting(context, folderId)
   await changeMessages(context, accountId, docs, (record) => places.reduce(giveUp, record))
 }
 

@@ -7,7 +7,6 @@ import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserS
 import type { AccountRecord, Condition, FolderRecord, UserRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { foldCase, leaseLost } from '../rows.ts'
-import { uncountSome } from './contacts.ts'
 import { deleteWhere, drain, isFar, type Database, type Sql, type Statements, type Value } from './database.ts'
 import { factsLike, readFact, saveFact } from './schema.ts'
 import { tables } from './tables.ts'
@@ -113,7 +112,7 @@ export function createUsers(db: Database, keyed: KeyedCollections, { removeUser 
 
 /* Removals. */
 
-export const accountDeletes = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'].map((table) =>
+export const accountDeletes = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders', 'contacts'].map((table) =>
   deleteWhere(table, 'account_id = ?'),
 )
 
@@ -139,19 +138,11 @@ export async function removeAccount(db: Database, id: string): Promise<void> {
   for (const folder of begun.folders) await drain(db, keyedDeletes.placements, String(folder['id']))
   await drain(db, keyedDeletes.keys, id)
   await drain(db, keyedDeletes.marks, id)
-  await uncount(db, begun.userId, id)
   for (const sql of accountDeletes) await drain(db, sql, id)
   await db.write(() => {
     db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', begun.userId, id)
     db.run('DELETE FROM accounts WHERE id = ?', id)
   })
-}
-
-async function uncount(db: Database, userId: string, id: string): Promise<void> {
-  for (let after: string | null = ''; after !== null;) {
-    const from: string = after
-    after = await db.write(() => uncountSome(db, userId, id, from))
-  }
 }
 
 export const userDeletes: readonly string[] = [

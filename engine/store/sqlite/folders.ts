@@ -1,8 +1,9 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
+import { addCounts, isWhole } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
-import type { FolderRecord } from '../records.ts'
+import type { FolderCounts, FolderRecord } from '../records.ts'
 import { listedFolder, vanish } from '../rows.ts'
 import { checkEpoch } from './accounts.ts'
 import type { Database, Statements } from './database.ts'
@@ -17,14 +18,41 @@ const stepPlacements = 500
 /** Rows written in one transaction: others wait for it only shortly, however many folders there are. */
 const stepFolders = 250
 
-function upsertListed(sql: Statements, accountId: string, epoch: number, listed: readonly ListedFolder[]): void {
+function upsertListed(
+  sql: Statements,
+  accountId: string,
+  epoch: number,
+  listed: readonly ListedFolder[],
+  now: number,
+): void {
   checkEpoch(sql, accountId, epoch)
+  let turns = false
   for (const item of listed) {
     const stored = tables.folders.get(sql, folderId(accountId, item.path))
     const folder = listedFolder(accountId, epoch, stored, item)
-    if (stored === null) tables.folders.insert(sql, folder)
+    // A replacement of the mailbox that was cut short leaves placements without their folder.
+    if (stored === null) tables.folders.insert(sql, { ...folder, counts: countRows(sql, folder.id) })
     else if (JSON.stringify(folder) !== JSON.stringify(stored)) tables.folders.save(sql, stored, folder)
+    turns ||= folder.selectable !== stored?.selectable
   }
+  if (turns) settle(sql, accountId, now)
+}
+
+/** Writes whether the account is complete, after a folder has become so or is no more. Answers whether that is new. */
+export function settle(sql: Statements, accountId: string, now: number): boolean {
+  const account = tables.accounts.get(sql, accountId)
+  const whole = isWhole(sql.docs(folderList, accountId) as FolderRecord[])
+  if (account === null || whole === (typeof account.completeAt === 'number')) return false
+  tables.accounts.save(sql, account, { ...account, completeAt: whole ? now : null })
+  return true
+}
+
+const placementCounts = `SELECT count(*), count(*) FILTER (WHERE NOT EXISTS
+  (SELECT 1 FROM json_each(flags) WHERE value = '\\Seen')) FROM placements WHERE folder_id = ?`
+
+function countRows(sql: Statements, folderId: string): FolderCounts {
+  const [[messages, unseen] = []] = sql.tuples(placementCounts, folderId)
+  return { messages: Number(messages), unseen: Number(unseen) }
 }
 
 /** Placements of a folder but for one UIDVALIDITY: two ranges of the key on either side of it. */
@@ -50,7 +78,9 @@ export function forgetFolder(
     // the row goes in any case: the caller repeats until none is left
     deletePlacement(sql, lost, messageId)
   }
-  unit.flush()
+  const changed = unit.flush().get(folderId)
+  const folder = changed && tables.folders.get(sql, folderId)
+  if (folder) tables.folders.save(sql, folder, { ...folder, counts: addCounts(folder.counts, changed) })
   return sql.number(`SELECT count(*) FROM (SELECT 1 FROM ${others} LIMIT ?3)`, folderId, keep, limit + 1)
 }
 
@@ -60,7 +90,9 @@ async function removeFolder(db: Database, folder: FolderRecord, epoch: number, n
     const left = await db.write(() => {
       checkEpoch(db, folder.accountId, epoch)
       const rest = forgetFolder(db, folder.id, null, stepPlacements, now())
-      if (rest === 0) db.run('DELETE FROM folders WHERE id = ?', folder.id)
+      if (rest > 0) return rest
+      db.run('DELETE FROM folders WHERE id = ?', folder.id)
+      settle(db, folder.accountId, now())
       return rest
     })
     if (left === 0) return
@@ -75,7 +107,7 @@ export function createFolders(db: Database, keyed: KeyedCollections, now: () => 
     reconcile: async (accountId, epoch, listed, complete) => {
       for (let from = 0; from === 0 || from < listed.length; from += stepFolders) {
         const step = listed.slice(from, from + stepFolders)
-        await db.write(() => upsertListed(db, accountId, epoch, step))
+        await db.write(() => upsertListed(db, accountId, epoch, step, now()))
       }
       const there = new Set(listed.map(({ path }) => path))
       const missing = complete ? (await list(accountId)).filter(({ path }) => !there.has(path)) : []

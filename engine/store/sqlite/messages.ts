@@ -1,5 +1,6 @@
 /** The index of mail: lookups and lists, and the one way in which rows of messages change. */
 import { pickedReads } from '../aggregates.ts'
+import { countChange, type CountChanges } from '../folder-counts.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
 import { isLive, liesAt, messageKeys, placeKeys } from '../rows.ts'
@@ -124,14 +125,19 @@ export function createUnit(sql: Statements) {
     /** As it is now, changes of this unit included. */
     get: (id: string) => after.get(id) ?? stored(id),
     put: (record: MessageRecord) => void after.set(record.id, record),
-    flush: (): void => {
+    /** Answers what becomes of the counts of folders. */
+    flush: (): CountChanges => {
+      const changes: CountChanges = new Map()
       // first the places that are given up: another message of this unit may have taken one
       for (const record of after.values()) dropPlacements(sql, stored(record.id), record)
       for (const record of after.values()) {
-        saveMessage(sql, stored(record.id), record)
+        const was = stored(record.id)
+        countChange(changes, was?.placements ?? [], record.placements)
+        saveMessage(sql, was, record)
         before.set(record.id, record)
       }
       after.clear()
+      return changes
     },
   }
 }

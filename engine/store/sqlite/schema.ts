@@ -4,9 +4,10 @@
  * indexes need. NULL would not be found by `=`: a missing account, user or webhook is '' in a column.
  */
 import { AppError } from '../../errors.ts'
+import { splitContact, type SummedContact } from '../contacts.ts'
 import { newId } from '../ids.ts'
 import type { MessageRecord } from '../records.ts'
-import { messageKeys } from '../rows.ts'
+import { foldCase, messageKeys } from '../rows.ts'
 import type { Database, Statements } from './database.ts'
 
 const people = `
@@ -211,6 +212,53 @@ CREATE INDEX audit_by_age ON audit (at, id);
 CREATE INDEX audit_of_target ON audit (target, at, id);
 `
 
+/** The counts of a folder go on with its placements from here, and whether it is complete stands in its record. */
+const folderFacts = `
+UPDATE folders SET doc = json_set(doc,
+  '$.counts', json((SELECT json_object('messages', count(*), 'unseen', count(*) FILTER (WHERE NOT EXISTS
+    (SELECT 1 FROM json_each(p.flags) WHERE value = '\\Seen'))) FROM placements p WHERE p.folder_id = folders.id)),
+  '$.completeAt', CASE WHEN json_extract(doc, '$.cursor.backfillBelow') <= 1
+    THEN json_extract(doc, '$.cursor.comparedAt') END)
+  WHERE json_extract(doc, '$.counts') IS NULL;
+`
+
+const accountFacts = `
+UPDATE accounts SET doc = json_set(doc, '$.completeAt', (SELECT max(json_extract(f.doc, '$.completeAt')) FROM folders f
+  WHERE f.account_id = accounts.id))
+  WHERE json_extract(doc, '$.completeAt') IS NULL AND NOT EXISTS (SELECT 1 FROM folders f WHERE f.account_id = accounts.id
+    AND json_extract(f.doc, '$.selectable') AND json_extract(f.doc, '$.completeAt') IS NULL);
+`
+
+const contactTable = `
+CREATE TABLE account_contacts (
+  account_id TEXT NOT NULL, id TEXT NOT NULL, user_id TEXT NOT NULL, total_count INTEGER NOT NULL,
+  direct_count INTEGER NOT NULL, indirect_count INTEGER NOT NULL, search_key TEXT NOT NULL, doc TEXT NOT NULL,
+  PRIMARY KEY (account_id, id));
+`
+const contactIndexes = `
+DROP TABLE contacts;
+ALTER TABLE account_contacts RENAME TO contacts;
+CREATE INDEX contacts_by_total ON contacts (user_id, total_count, id);
+CREATE INDEX contacts_by_direct ON contacts (user_id, direct_count, id);
+CREATE INDEX contacts_by_indirect ON contacts (user_id, indirect_count, id);
+CREATE INDEX contacts_of_user ON contacts (user_id, id, account_id);
+`
+
+/** Each email account counts its own contacts. */
+function contactsByAccount(sql: Statements): void {
+  sql.script(contactTable)
+  const insert = `INSERT INTO account_contacts SELECT ?1 ->> '$.accountId', ?1 ->> '$.id', ?1 ->> '$.userId',
+    ?1 ->> '$.totalCount', ?1 ->> '$.directCount', ?1 ->> '$.indirectCount', ?2, ?1`
+  const oldestAccount = 'SELECT id FROM accounts WHERE user_id = ? ORDER BY created_at, id LIMIT 1'
+  for (const [id] of sql.tuples('SELECT id FROM contacts')) {
+    const contact = sql.doc('SELECT doc FROM contacts WHERE id = ?', id ?? null) as SummedContact
+    const oldest = sql.row(oldestAccount, contact.userId)
+    for (const part of splitContact(contact, oldest === null ? null : String(oldest['id'])))
+      sql.run(insert, JSON.stringify(part), foldCase(`${part.name}\n${part.email}`))
+  }
+  sql.script(contactIndexes)
+}
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -230,6 +278,9 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   dropSurplusKeys,
   callPaths,
   audit,
+  folderFacts,
+  contactsByAccount,
+  accountFacts,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

@@ -5,18 +5,17 @@
 import { AppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail, type WeighedPart } from '../batch-steps.ts'
+import { addCounts, progressed, type CountChanges } from '../folder-counts.ts'
 import { newRows, placesOf, stepsOf, taken, leftBehind, sameCursor, withSeqOf, type Holder } from '../rows.ts'
-import type { ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import type { Applied, ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
 import { deleteWhere, type Database, type Statements } from './database.ts'
-import { forgetFolder } from './folders.ts'
+import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
 import { tables } from './tables.ts'
-
-type Applied = Awaited<ReturnType<SyncStore['apply']>>
 
 function leaseLost(why: string, batch: SyncBatch): AppError {
   const { accountId, folderId, epoch } = batch
@@ -45,7 +44,7 @@ function findHolders(sql: Statements, batch: SyncBatch): Holder[] {
   )
 }
 
-function applyToMessages(sql: Statements, batch: SyncBatch, now: number): void {
+function applyToMessages(sql: Statements, batch: SyncBatch, now: number): CountChanges {
   const held = findHolders(sql, batch)
   const unit = createUnit(sql)
   const rows = newRows(batch, now)
@@ -58,7 +57,7 @@ function applyToMessages(sql: Statements, batch: SyncBatch, now: number): void {
     const record = unit.get(id)
     if (record) unit.put(taken(record, own))
   }
-  unit.flush()
+  return unit.flush()
 }
 
 const changesByIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
@@ -90,7 +89,8 @@ function stepsOfBatch(sql: Statements, batch: SyncBatch): readonly SyncBatch[] {
   const { changes, outbox, flagUpdates, vanished, reported } = batch
   const idAt = new Map((vanished.length === 0 ? [] : findHolders(sql, batch)).map(({ uid, id }) => [uid, id]))
   const ids = [...[...flagUpdates, ...reported].map(({ messageId }) => messageId), ...idAt.values()]
-  const weights = new Map(sql.tuples(sizes, JSON.stringify(ids)).map(([id, size]) => [id, Number(size)]))
+  const rows = ids.length === 0 ? [] : sql.tuples(sizes, JSON.stringify(ids))
+  const weights = new Map(rows.map(([id, size]) => [id, Number(size)]))
   const weightOf = (id: string | undefined): number => (weights.get(id ?? null) ?? 0) / octetsOfAddress
   const steps = inSteps([
     ...newMail(batch),
@@ -104,23 +104,24 @@ function stepsOfBatch(sql: Statements, batch: SyncBatch): readonly SyncBatch[] {
 
 async function applyInSteps(db: Database, batch: SyncBatch, now: number): Promise<Applied> {
   const steps = await db.read(() => stepsOfBatch(db, batch))
-  const answer: Applied = { changes: [], outbox: [] }
-  for (const step of steps) {
-    const { changes, outbox } = await db.write(() => apply(db, step, now, step === steps.at(-1)))
-    answer.changes.push(...changes)
-    answer.outbox.push(...outbox)
-  }
-  return answer
+  const applied: Applied[] = []
+  for (const step of steps) applied.push(await db.write(() => apply(db, step, now, step === steps.at(-1))))
+  return applied.reduce((all, one) => {
+    return { ...one, changes: [...all.changes, ...one.changes], outbox: [...all.outbox, ...one.outbox] }
+  })
 }
 
 function apply(sql: Statements, step: SyncBatch, now: number, isLast: boolean): Applied {
-  const folder = checkedFolder(sql, step)
-  applyToMessages(sql, step, now)
+  const stored = checkedFolder(sql, step)
+  const changed = applyToMessages(sql, step, now)
   const changes = insertChanges(sql, step.accountId, step.changes)
   const outbox = insertOutbox(sql, step.outbox.map(withSeqOf(changes)))
   countContacts(sql, step.accountId, step.contacts)
-  if (isLast) tables.folders.save(sql, folder, { ...folder, cursor: step.cursorAfter, ...step.counts })
-  return { changes, outbox }
+  const counts = addCounts(stored.counts, changed.get(stored.id))
+  const folder = { ...stored, ...(isLast ? progressed(stored, step.cursorAfter, counts, now) : { counts }) }
+  tables.folders.save(sql, stored, folder)
+  const turns = (folder.completeAt === null) !== (stored.completeAt === null)
+  return { changes, outbox, folder, turned: turns && settle(sql, step.accountId, now) }
 }
 
 const stepMessages = 500

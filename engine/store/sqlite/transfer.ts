@@ -44,10 +44,7 @@ const contacts: Side<CountedContact> = {
   export: walked('contacts', (_, row) => ({ contact: JSON.parse(String(row['doc'])) as StoredContact, counted: [] })),
   write: (sql, { contact, counted }) => {
     tables.contacts.put(sql, contact)
-    for (const mark of counted) {
-      const [accountId = '', key = ''] = mark.split(' ', 2)
-      putMark(sql, accountId, key)
-    }
+    for (const key of counted) putMark(sql, contact.accountId, key)
   },
 }
 

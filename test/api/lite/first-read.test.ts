@@ -216,7 +216,6 @@ suite('a folder that is refused when a part of it is read', () => {
         [9, 503],
       ] as const) {
         const before = (await store.folders.byPath(accountId, 'INBOX'))?.cursor ?? null
-        const counts = { messages: 8, unseen: 8 }
         const after = { ...cursor, backfillBelow }
         const nothing = {
           added: [],
@@ -235,7 +234,6 @@ suite('a folder that is refused when a part of it is read', () => {
           folderId: inbox.id,
           cursorBefore: before,
           cursorAfter: after,
-          counts,
         })
         await store.folders.setParked(inbox.id, 3, Date.now() + 3_600_000)
         assert.equal((await rig.call('GET', unknown)).status, status)

@@ -16,7 +16,8 @@ import { contactDoc, kindsByMessage } from '../../../engine/store/mongo/contacts
 import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documents.ts'
 import { openCollections, shapes, type Collections } from '../../../engine/store/mongo/documents.ts'
 import { messageDoc } from '../../../engine/store/mongo/messages.ts'
-import { contactMerge, newMessage } from '../../../engine/store/rows.ts'
+import { withDelta } from '../../../engine/store/contacts.ts'
+import { newMessage } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
 
@@ -34,7 +35,7 @@ function docsOf(batch: SyncBatch) {
     uids: batch.added.map(({ placement }) => placement.uid),
     changes: batch.changes.map((draft: ChangeDraft) => shapes.changes.doc({ ...draft, seq: 0 })),
     outbox: batch.outbox.map(shapes.outbox.doc),
-    contacts: byContact(batch.contacts),
+    contacts: new Map([...byContact(batch.contacts)].map(([id, deltas]) => [`${batch.accountId}:${id}`, deltas])),
     flags: new Map(batch.flagUpdates.map((update) => [update.messageId, update])),
   }
 }
@@ -80,8 +81,8 @@ async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<voi
   const outbox = docs.outbox.map((row) => ({ ...row, seq: numbers.get(row.changeId ?? '') ?? row.seq }))
   if (outbox.length > 0) await on.outbox.insertMany(outbox, { ordered: false })
   if (docs.flags.size > 0) await setFlags(on.messages, batch, docs.flags)
-  const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter, counts } = batch
-  await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter, ...counts } })
+  const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter } = batch
+  await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter } })
 }
 
 async function setFlags(messages: Collection<MessageDoc>, batch: SyncBatch, updates: Docs['flags']): Promise<void> {
@@ -103,7 +104,7 @@ async function countContacts(
   stored: readonly ContactDoc[],
 ): Promise<void> {
   const known = new Set(stored.map(({ _id }) => _id))
-  const keysOf = (deltas: readonly ContactDelta[]): string[] => deltas.map(({ key }) => `${accountId} ${key}`)
+  const keysOf = (deltas: readonly ContactDelta[]): string[] => deltas.map(({ key }) => key)
   const writes = stored.map(({ _id, v, applied, name, totalCount, directCount, indirectCount, searchKey }) => {
     const deltas = groups.get(_id) ?? []
     const lastReceivedAt = deltas.at(-1)?.receivedAt ?? 0
@@ -114,7 +115,9 @@ async function countContacts(
     return { updateOne: { filter: { _id, v }, update } }
   })
   const fresh = [...groups].flatMap(([id, deltas]) => {
-    const contact = known.has(id) ? null : deltas.reduce(contactMerge(accountId), null)
+    const contact = known.has(id)
+      ? null
+      : deltas.reduce<ReturnType<typeof withDelta> | null>((stored, delta) => withDelta(accountId, stored, delta), null)
     return contact === null ? [] : [contactDoc(contact, keysOf(deltas))]
   })
   if (fresh.length > 0) await contacts.insertMany(fresh, { ordered: false })

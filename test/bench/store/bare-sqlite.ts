@@ -13,7 +13,8 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { SyncBatch } from '../../../engine/store/port.ts'
 import type { FolderRecord, MessageRecord, OutboxRecord, StoredContact } from '../../../engine/store/records.ts'
-import { contactMerge, foldCase, goneAt, messageKeys, newMessage, sameCursor } from '../../../engine/store/rows.ts'
+import { withDelta } from '../../../engine/store/contacts.ts'
+import { foldCase, goneAt, messageKeys, newMessage, sameCursor } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
 
@@ -38,9 +39,9 @@ const sql = {
     created_at, seq, finished_at, last_status, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)
     ON CONFLICT (id) DO NOTHING`,
   mark: 'INSERT INTO contact_marks (account_id, key) VALUES (?, ?) ON CONFLICT DO NOTHING',
-  contact: 'SELECT doc FROM contacts WHERE id = ?',
-  saveContact: `INSERT INTO contacts (id, user_id, total_count, direct_count, indirect_count, search_key, doc)
-    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET total_count = excluded.total_count,
+  contact: 'SELECT doc FROM contacts WHERE account_id = ? AND id = ?',
+  saveContact: `INSERT INTO contacts (account_id, id, user_id, total_count, direct_count, indirect_count, search_key, doc)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, id) DO UPDATE SET total_count = excluded.total_count,
     direct_count = excluded.direct_count, indirect_count = excluded.indirect_count, search_key = excluded.search_key,
     doc = excluded.doc`,
   all: `SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0 OFFSET ?`,
@@ -153,10 +154,22 @@ function setFlags(on: Prepared, batch: SyncBatch): void {
 function countContacts(on: Prepared, accountId: string, { contacts }: Rows): void {
   for (const { id, deltas, searchKey } of contacts) {
     const fresh = deltas.filter(({ key }) => on.mark.run(accountId, key).changes === 1)
-    const contact = fresh.reduce(contactMerge(accountId), docOf(on.contact.get(id)) as StoredContact | null)
+    const contact = fresh.reduce<StoredContact | null>(
+      (stored, delta) => withDelta(accountId, stored, delta),
+      docOf(on.contact.get(accountId, id)) as StoredContact | null,
+    )
     if (contact === null || fresh.length === 0) continue
     const { userId, totalCount, directCount, indirectCount } = contact
-    on.saveContact.run(id, userId, totalCount, directCount, indirectCount, searchKey, JSON.stringify(contact))
+    on.saveContact.run(
+      accountId,
+      id,
+      userId,
+      totalCount,
+      directCount,
+      indirectCount,
+      searchKey,
+      JSON.stringify(contact),
+    )
   }
 }
 
@@ -167,7 +180,7 @@ function apply(database: DatabaseSync, on: Prepared, batch: SyncBatch, rows: Row
   addOutbox(on, batch, addChanges(on, batch))
   setFlags(on, batch)
   countContacts(on, batch.accountId, rows)
-  on.saveFolder.run(JSON.stringify({ ...folder, cursor: batch.cursorAfter, ...batch.counts }), folder.id)
+  on.saveFolder.run(JSON.stringify({ ...folder, cursor: batch.cursorAfter }), folder.id)
   database.exec('COMMIT')
 }
 

@@ -171,7 +171,6 @@ function batchOf(box: Box, parts: Partial<SyncBatch>): SyncBatch {
     changes: [],
     outbox: [],
     contacts: [],
-    counts: { messages: box.messages.length, unseen: 0 },
     ...parts,
   }
 }

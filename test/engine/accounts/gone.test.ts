@@ -57,11 +57,12 @@ suite('a disappearance', () => {
     at(100)
     const sent = worker.state.folderByPath('Sent')
     assert(sent?.cursor)
-    const { id, cursor } = sent
-    worker.state.change(id, { cursor: { ...cursor, backfillBelow: 5 }, parkedUntil: stage.deps.now() + 20 * seconds })
+    const { id, cursor, completeAt } = sent
+    const reading = { cursor: { ...cursor, backfillBelow: 5 }, completeAt: null }
+    worker.state.change(id, { ...reading, parkedUntil: stage.deps.now() + 20 * seconds })
     await reportGone(stage.deps, worker.state)
     assert.deepEqual(await stage.story(), [], 'it may be the same under another name')
-    worker.state.change(id, { cursor, parkedUntil: null })
+    worker.state.change(id, { cursor, completeAt, parkedUntil: null })
     await reportGone(stage.deps, worker.state)
     assert.deepEqual(await stage.story(), ['deleted a1 Archive'])
   })

@@ -39,7 +39,7 @@ for (const [name, capabilities] of bothServers) {
       const story = ['flags_changed m1 INBOX', 'flags_changed m2 INBOX']
       await running.tells(story)
       assert.deepEqual(await flagsOf(running, 'm2'), ['\\Seen'])
-      await until('nothing unread', async () => (await running.folder('INBOX')).unseen === 0)
+      await until('nothing unread', async () => (await running.folder('INBOX')).counts.unseen === 0)
       running.server.append('ann', 'Archive', letter('a draft'), ['\\Draft'])
       await running.tells([...story, 'draft a draft Archive'])
     })

@@ -48,7 +48,7 @@ for (const [name, capabilities] of servers) {
       running.server.setFlags('ann', 'Archive', 1, ['\\Flagged'])
       await running.tells(['flags_changed m2 INBOX', 'flags_changed a1 Archive'])
       assert.deepEqual((await running.message('m2')).placements[0]?.flags, ['\\Seen'])
-      await until('unread counted', async () => (await running.folder('INBOX')).unseen === 2)
+      await until('unread counted', async () => (await running.folder('INBOX')).counts.unseen === 2)
       running.server.setFlags('ann', 'INBOX', 2, [])
       await running.tells(['flags_changed m2 INBOX', 'flags_changed a1 Archive', 'flags_changed m2 INBOX'])
     })
@@ -67,7 +67,7 @@ for (const [name, capabilities] of servers) {
         'folder_removed m1 Archive',
       ])
       assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm3'])
-      assert.equal((await running.folder('INBOX')).messages, 2)
+      assert.equal((await running.folder('INBOX')).counts.messages, 2)
     })
   })
 }
@@ -96,7 +96,7 @@ test('mail that arrives while a fetch is under way, and during the back-fill', a
   await running.tells(Array.from({ length: 10 }, (_, index) => `received n${index + 1} INBOX`))
   assert.equal((await running.subjects('INBOX')).length, 110)
   // One that came between SELECT and its answer is counted twice until the UIDs have been compared.
-  await until('the count', async () => (await running.folder('INBOX')).messages === 110)
+  await until('the count', async () => (await running.folder('INBOX')).counts.messages === 110)
   assert.equal(running.listener.initialSyncs, 1)
 })
 

@@ -108,7 +108,7 @@ for (const [name, capabilities] of servers) {
       await quiet(running)
       await tells('received the end INBOX')
       assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm3', 'ours too', 'the end'])
-      assert.equal((await running.folder('INBOX')).messages, 4)
+      assert.equal((await running.folder('INBOX')).counts.messages, 4)
       assert.equal(running.listener.changes.length, told.length, 'as many went to the streams')
     })
 
@@ -342,7 +342,7 @@ test('an answer to STORE without MODSEQ: counts of unread mail follow all the sa
   ] as const) {
     const { message, at } = await placed(running, 'm1', 'INBOX')
     await running.accounts.setFlags(message, at, { add, remove })
-    assert.equal((await running.folder('INBOX')).unseen, unseen)
+    assert.equal((await running.folder('INBOX')).counts.unseen, unseen)
   }
 })
 

@@ -290,7 +290,7 @@ suite('the cursor in memory moves only after the write', () => {
     broken = false
     await worker.catchUp('INBOX')
     assert.deepEqual(await stage.story(), ['received n1 INBOX'])
-    assert.equal((await stage.folder('INBOX')).messages, 3)
+    assert.equal((await stage.folder('INBOX')).counts.messages, 3)
   })
 })
 

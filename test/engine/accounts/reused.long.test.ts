@@ -81,7 +81,7 @@ for (const capabilities of [fullCapabilities, plainCapabilities]) {
       ])
       assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm2', 'm3', 'n2', 'n3'])
       await until('counted', async () => {
-        const { messages, unseen } = await running.folder('INBOX')
+        const { messages, unseen } = (await running.folder('INBOX')).counts
         return messages === 5 && unseen === 4
       })
       await allTold(running)

@@ -241,7 +241,6 @@ export async function arrive(
     changes: webhooks === null ? [] : planned.map(({ change }) => change),
     outbox: (await webhooks?.plan(account, planned, (path) => path)) ?? [],
     contacts: [],
-    counts: null,
   })
   webhooks?.stored(account.id, applied.outbox, applied.changes)
   return { messages: planned.map(({ message }) => message), rows: applied.outbox }

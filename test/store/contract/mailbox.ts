@@ -2,17 +2,15 @@
 import assert from 'node:assert/strict'
 import { isAppError, type ErrorCode } from '../../../engine/errors.ts'
 import { changeId, folderId, messageId, outboxId, newId } from '../../../engine/store/ids.ts'
-import type { AddedMessage, ListedFolder, Store, SyncBatch } from '../../../engine/store/port.ts'
+import type { AddedMessage, Applied, ListedFolder, Store, SyncBatch } from '../../../engine/store/port.ts'
 import type {
   AccountRecord,
   ChangeKind,
-  ChangeRecord,
   DeveloperRecord,
   FolderCursor,
   FolderRecord,
   MessageFacts,
   MessageRecord,
-  OutboxRecord,
   Placement,
   UserRecord,
 } from '../../../engine/store/records.ts'
@@ -45,11 +43,6 @@ export function listed(path: string, patch: Partial<ListedFolder> = {}): ListedF
     unseen: 0,
     ...patch,
   }
-}
-
-export interface Applied {
-  readonly changes: ChangeRecord[]
-  readonly outbox: OutboxRecord[]
 }
 
 export interface Mailbox {
@@ -197,7 +190,6 @@ export function emptyBatch(account: AccountRecord, id: string, cursor: FolderCur
     changes: [],
     outbox: [],
     contacts: [],
-    counts: null,
   }
 }
 

@@ -16,7 +16,6 @@ async function arrivals(mailbox: Mailbox, uids: readonly number[]): Promise<Sync
     changes: events.flatMap((event) => event.changes),
     outbox: events.flatMap((event) => event.outbox),
     cursorAfter: moved(batch.cursorBefore, { uidNext: Math.max(...uids) + 1, exists: uids.length }),
-    counts: { messages: uids.length, unseen: 1 },
   }
 }
 
@@ -50,7 +49,16 @@ export function syncContract({ store, clock }: Subject): void {
         })
       }
       const folder = await mailbox.folder('INBOX')
-      assert.deepEqual([folder.cursor, folder.messages, folder.unseen], [batch.cursorAfter, 2, 1])
+      const progress = {
+        cursor: batch.cursorAfter,
+        counts: { messages: 2, unseen: 2 },
+        completeAt: clock.now,
+        messages: 0,
+        unseen: 0,
+      }
+      const { cursor, counts, completeAt, messages, unseen } = folder
+      assert.deepEqual({ cursor, counts, completeAt, messages, unseen }, progress)
+      assert.deepEqual({ ...answer.folder, ...folder }, folder)
     })
 
     test('the same batch again is refused: the cursor has moved on', async () => {

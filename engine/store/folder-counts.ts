@@ -1,0 +1,55 @@
+/**
+ * What a step that changes rows makes of a folder's record: its counts, and whether it is complete. Pure, the same in
+ * both stores. `counts` always equals the rows of placements in the folder.
+ */
+import type { FolderCounts, FolderCursor, FolderRecord, Placement } from './records.ts'
+
+export const noCounts: FolderCounts = Object.freeze({ messages: 0, unseen: 0 })
+
+/** By folder id: how many more there are. */
+export type CountChanges = Map<string, FolderCounts>
+
+/** Adds what becomes of the counts when a message's placements `before` are `after`. */
+export function countChange(
+  changes: CountChanges,
+  before: readonly Placement[],
+  after: readonly Placement[],
+): CountChanges {
+  const count = (place: Placement, sign: 1 | -1): void => {
+    const unseen = place.flags.includes('\\Seen') ? 0 : sign
+    changes.set(place.folderId, addCounts(changes.get(place.folderId), { messages: sign, unseen }))
+  }
+  for (const place of before) if (!after.includes(place)) count(place, -1)
+  for (const place of after) if (!before.includes(place)) count(place, 1)
+  return changes
+}
+
+export function addCounts(counts = noCounts, more = noCounts): FolderCounts {
+  return { messages: counts.messages + more.messages, unseen: counts.unseen + more.unseen }
+}
+
+/** The part of the record that a batch writes. */
+export type FolderProgress = Pick<FolderRecord, 'cursor' | 'counts' | 'completeAt' | 'messages' | 'unseen'>
+
+/** Complete is a folder that was read to its end. Until then the server's EXISTS goes on with the cursor. */
+export function progressed(
+  folder: FolderProgress,
+  cursor: FolderCursor,
+  counts: FolderCounts,
+  at: number,
+): FolderProgress {
+  const { completeAt, messages, unseen } = folder
+  if (cursor.backfillBelow <= 1) return { cursor, counts, completeAt: completeAt ?? at, messages, unseen }
+  const reported = completeAt === null ? unseen : folder.counts.unseen
+  return { cursor, counts, completeAt: null, messages: cursor.exists, unseen: reported }
+}
+
+/** An account is complete when every folder is that holds mail. */
+export function isWhole(folders: readonly Pick<FolderRecord, 'selectable' | 'completeAt'>[]): boolean {
+  return folders.length > 0 && folders.every(({ selectable, completeAt }) => !selectable || completeAt !== null)
+}
+
+/** As the API shows them: the server's until the folder is complete. */
+export function shownCounts({ completeAt, counts, messages, unseen }: FolderRecord): FolderCounts {
+  return completeAt === null ? { messages, unseen } : counts
+}
