@@ -5,7 +5,7 @@
  * earlier write of its own, whose answer was lost, may come late: then the row is read again and the step repeated.
  */
 import { LRUCache } from 'lru-cache'
-import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
+import type { AnyBulkWriteOperation, Document, Filter, FindCursor, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
 import type { Step } from '../rows.ts'
@@ -182,6 +182,13 @@ function namedSteps(accountId: string, reference: string, limit: number): Docume
   return [...named({ emailMessageId: reference }), { $unionWith: hosted }]
 }
 
+const idsAtOnce = 10_000
+
+async function* idsOf(cursor: FindCursor<{ readonly _id: string }>): AsyncGenerator<string[]> {
+  cursor.batchSize(idsAtOnce)
+  while (await cursor.hasNext()) yield cursor.readBufferedDocuments().map(({ _id }) => _id)
+}
+
 export function createMessages(context: MongoContext): MessageStore {
   const { read } = context
   const { messages } = context.collections
@@ -208,6 +215,17 @@ export function createMessages(context: MongoContext): MessageStore {
       const found = await messages.find({ _id: { $in: [...ids] }, accountId }, options).toArray()
       const byId = new Map(found.map((doc) => [doc._id, messageRecord(doc)]))
       return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
+    },
+    several: async (ids) => (await messages.find({ _id: { $in: [...ids] } }, options).toArray()).map(messageRecord),
+    everywhere: async (reference, limit) => {
+      const found: MessageRecord[] = []
+      const accounts = context.collections.accounts.find({}, { ...read, projection: { _id: 1 } })
+      for await (const ids of idsOf(accounts)) {
+        const left = limit - found.length
+        const named = messages.find({ accountId: { $in: ids }, emailMessageId: reference }, options)
+        if (left > 0) found.push(...(await rowsOf(named, left)).map(messageRecord))
+      }
+      return found
     },
     find: async (accountId, reference) => (await findAll(accountId, reference, 1))[0] ?? null,
     findAll,

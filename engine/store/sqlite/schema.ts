@@ -211,6 +211,9 @@ CREATE INDEX audit_by_age ON audit (at, id);
 CREATE INDEX audit_of_target ON audit (target, at, id);
 `
 
+/** For operators: callbacks of all developers by time, and by state, out of the index alone. */
+const outboxByAge = 'CREATE INDEX IF NOT EXISTS outbox_by_age ON outbox (created_at, id, state)'
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -230,6 +233,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   dropSurplusKeys,
   callPaths,
   audit,
+  outboxByAge,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

@@ -263,6 +263,37 @@ export function deliveriesContract({ store }: Subject): void {
       assert.deepEqual(await list({ developerId: newId() }), [])
     })
 
+    test('of all are listed and counted by time and state, and of several webhooks', async () => {
+      const { webhook, other, rows } = await stage()
+      const [delivered, failed, skipped, pending, others] = rows
+      const at = Math.floor(delivered.createdAt / 10) * 10
+      const time = { createdFrom: delivered.createdAt, createdUntil: others.createdAt }
+      assert.deepEqual(await store.outbox.list(time, all), [...rows].reverse())
+      assert.deepEqual(await store.outbox.list(time, all, 'ASC'), rows)
+      assert.deepEqual(await store.outbox.list({ ...time, states: ['failed'] }, all), [others, failed])
+      const both = { webhookId: [webhook.id, other.id] }
+      assert.deepEqual(await store.outbox.list({ ...both, states: ['failed'] }, all), [others, failed])
+      assert.deepEqual(await store.outbox.list(both, { limit: 2, offset: 1 }), [pending, skipped])
+      const states = async (query: Parameters<typeof store.outbox.counts>[0], stepMs: number) => {
+        const counts = await store.outbox.counts(query, stepMs)
+        assert(counts.every((one) => one.at % stepMs === 0 && one.at >= at - stepMs))
+        const sums = Map.groupBy(counts, ({ state }) => state)
+        return [...sums].map(([state, own]) => [state, own.reduce((sum, { count }) => sum + count, 0)]).sort()
+      }
+      const two = [
+        ['delivered', 1],
+        ['failed', 2],
+        ['pending', 1],
+        ['skipped', 1],
+      ]
+      for (const query of [time, both, { developerId: webhook.developerId }])
+        for (const stepMs of [1, 1000, 86_400_000]) assert.deepEqual(await states(query, stepMs), two)
+      assert.deepEqual(await states({ ...both, states: ['failed'], accountId: failed.accountId ?? '' }, 60_000), [
+        ['failed', 2],
+      ])
+      assert.deepEqual(await states({ messageId: newId() }, 60_000), [])
+    })
+
     test('come in pages', async () => {
       const { webhook } = await stage()
       const whole = await store.outbox.list({ webhookId: webhook.id }, all)
