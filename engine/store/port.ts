@@ -238,7 +238,7 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   /** Newest first, or oldest first. */
   list(query: RequeueQuery, page: Page, order?: 'DESC' | 'ASC'): Promise<OutboxRecord[]>
   /** How many there are of each state, by steps of time: `at` is the begin of the step in which they were made. */
-  counts(query: DeliveryQuery, stepMs: number): Promise<DeliveryCount[]>
+  counts(query: RequeueQuery, stepMs: number): Promise<DeliveryCount[]>
   /**
    * One batch: sets finished rows, and pending ones that are named by `ids`, back to pending with attemptCount 0 and
    * dueAt now, oldest first, at most `limit` of those behind `after`. Answers how many, and where the next batch goes

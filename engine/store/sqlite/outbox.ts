@@ -5,7 +5,7 @@
  */
 import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import { isGiven } from '../keyed.ts'
-import type { Backlog, DeliveryQuery, OutboxKey, OutboxResult, OutboxStore, Page, RequeueQuery } from '../port.ts'
+import type { Backlog, OutboxKey, OutboxResult, OutboxStore, Page, RequeueQuery } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued, skipped } from '../rows.ts'
 import { isFar, type Database, type LongRead, type Row, type Sql, type Statements } from './database.ts'
@@ -154,14 +154,14 @@ function armsOf(query: RowQuery, lead: Lead): readonly Pick<RowQuery, 'accountId
 }
 
 /** By steps of time and states. */
-export function deliveryCounts(query: DeliveryQuery, stepMs: number): LongRead {
+export function deliveryCounts(query: RequeueQuery, stepMs: number): LongRead {
   const lead = leadOf(query)
   const { parts, values } = conditions({ leads }, { ...deliveryWhere(query), state: query.states })
   // what the partial index asks for
   if (lead === 'messageId') parts.push(`message_id <> ''`)
-  const sql = `SELECT json_array(created_at - created_at % ?, state, count(*)) FROM ${tableOf(lead)}
-    WHERE ${parts.join(' AND ') || '1'} GROUP BY created_at / ?, state`
-  return { ...walkOf(query, lead), sql, values: [stepMs, ...values, stepMs] }
+  const steps = `SELECT created_at - created_at % ? AS at, state FROM ${tableOf(lead)} WHERE ${parts.join(' AND ') || '1'}`
+  const sql = `SELECT json_array(at, state, count(*)) FROM (${steps}) GROUP BY at, state`
+  return { ...walkOf(query, lead), sql, values: [stepMs, ...values] }
 }
 
 const stepRows = 500
