@@ -130,7 +130,7 @@ export function consolePage({ path, title, notice, content, logout }: Frame): st
           name="q"
           required
           aria-label="Search: address, id, Message-ID, URL or name"
-          placeholder="Address, id, URL, name"
+          placeholder="Address, id or URL"
         />
       </form>
       <p id="stale" role="status" hidden>No live updates at the moment.</p>
