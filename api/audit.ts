@@ -4,7 +4,27 @@ import type { Exchange } from './call.ts'
 import type { Route } from './route.ts'
 
 /** Parameters that never hold a secret. */
-const shownDetails = ['host', 'pace', 'what', 'seconds', 'name', 'scopes', 'read', 'act', 'keys', 'folder', 'overlap']
+const shownDetails = [
+  'host',
+  'pace',
+  'what',
+  'seconds',
+  'name',
+  'scopes',
+  'read',
+  'act',
+  'keys',
+  'folder',
+  'overlap',
+  'developer',
+  'account',
+  'webhook',
+  'state',
+  'q',
+  'within',
+  'from',
+  'until',
+]
 const longestDetail = 200
 
 /** After the answer. A call that is over a limit leaves none. */

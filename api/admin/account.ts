@@ -10,6 +10,7 @@ import {
   connectUrl,
   type Engine,
   folderName,
+  namesOf,
   type FolderRecord,
   noActor,
   notFound,
@@ -35,6 +36,8 @@ export const explanationView = answer({
 
 const accountView = view('AdminAccountDetail', {
   ...accountFields,
+  developer_name: [z.string().nullable(), 'Example'],
+  user_name: [z.string().nullable(), 'Anna Example', 'name or address'],
   port: [z.int().min(1).max(65_535), 993],
   use_ssl: [z.boolean(), true],
   username: [z.string(), address],
@@ -86,10 +89,13 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
   const wire = engine.accounts.wire(id)
   const frozen = wire?.frozen() ?? null
   const folders = await engine.store.folders.list(id)
+  const name = await namesOf(engine.store, { developers: [account.developerId], users: [account.userId] })
   const { port, useSsl, username, authType, createdAt, resume } = account
   return {
     ...presentAccount(account, seen),
     ...{ port, username },
+    developer_name: name(account.developerId),
+    user_name: name(account.userId),
     use_ssl: useSsl,
     auth_type: authType,
     created: seconds(createdAt),
@@ -167,7 +173,7 @@ const states: Readonly<Record<string, string>> = {
   watching: 'It is connected and hears of new mail.',
 }
 
-function explainAccount({ accounts }: Engine, account: AccountRecord): z.input<typeof explanationView> {
+export function explainAccount({ accounts }: Engine, account: AccountRecord): z.input<typeof explanationView> {
   const view = accounts.view(account.id)
   const state = view?.state ?? noActor
   const lastError = (view ?? account.resume).lastError

@@ -2,18 +2,24 @@
 import { accountRoutes } from './account.ts'
 import { accountsRoute } from './accounts.ts'
 import { auditRoute } from './audit.ts'
+import { deliveryRoutes } from './deliveries.ts'
 import { hostRoutes } from './hosts.ts'
 import { developerRoutes, tokenRoutes } from './keys.ts'
 import { overviewRoute } from './overview.ts'
+import { searchRoute } from './search.ts'
 import { backupRoutes, retentionRoutes } from './store.ts'
+import { trailRoute } from './trail.ts'
 import { adminWebhookRoutes } from './webhooks.ts'
 
 export const adminRoutes = [
   ...backupRoutes,
   overviewRoute,
+  searchRoute,
   accountsRoute,
   ...accountRoutes,
+  trailRoute,
   ...adminWebhookRoutes,
+  ...deliveryRoutes,
   ...hostRoutes,
   auditRoute,
   ...developerRoutes,

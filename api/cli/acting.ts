@@ -22,7 +22,8 @@ function commandOf(at: string, words?: string, parameter?: string): Command {
       const [word] = given.words
       const filled = path.includes('{id}') ? path.replace('{id}', await idOf(given, path)) : path
       const query = new URLSearchParams(valuesOf(given, options))
-      if (parameter !== undefined && word !== undefined) query.set(parameter, await idOf(given, `${path}/accounts/`))
+      if (parameter !== undefined && word !== undefined)
+        query.set(parameter, parameter === 'target' ? await idOf(given, '/accounts/') : word)
       say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), showAny)
     },
   }
@@ -47,6 +48,7 @@ export const actingCommands: Readonly<Record<string, Command>> = {
   resume: commandOf('POST /admin/accounts/{id}/resume', '<account>'),
   check: commandOf('POST /admin/accounts/{id}/check', '<account>'),
   link: commandOf('POST /admin/accounts/{id}/link', '<account>'),
+  find: commandOf('GET /admin/search', '<text>', 'q'),
   webhooks: commandOf('GET /admin/webhooks'),
   redeliver: commandOf('POST /admin/deliveries/{id}/redeliver', '<callback>'),
   audit: commandOf('GET /admin/audit', '[<account or other id>]', 'target'),

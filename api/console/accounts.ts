@@ -8,6 +8,7 @@ import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { chartCard } from './chart.ts'
 import { action, page, type Visit } from './frame.ts'
+import { trailCards } from './trail.ts'
 import {
   card,
   choose,
@@ -15,7 +16,7 @@ import {
   developerLink,
   facts,
   field,
-  idLink,
+  named,
   link,
   moment,
   nextWords,
@@ -73,7 +74,7 @@ export const account = page('/console/accounts/{id}', z.object({}), async ({ pat
   const seen = await accountDetail(visit.engine, path.id)
   const { live } = visit
   const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
-    ${card('Why', live('why', why(seen.explain)))}
+    ${card('Why', live('why', why(seen.explain)))} ${await trailCards(path.id, visit)}
     ${chartCard(`State chart of ${seen.email}`, drawings.account, seen, live)}
     <div class="halves">
       ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}
@@ -96,8 +97,8 @@ function how(seen: AccountDetail): Html {
     'User name': `${seen.username}, ${seen.auth_type}`,
     Label: html`<code>${seen.label}</code>`,
     Account: html`<code>${seen.id}</code>`,
-    User: idLink(link('/console/accounts', { user: seen.user_id }), seen.user_id),
-    Developer: developerLink(seen.developer_id),
+    User: named(link('/console/accounts', { user: seen.user_id }), seen.user_name, seen.user_id),
+    Developer: developerLink(seen.developer_id, seen.developer_name),
     Created: moment(seen.created),
     'Last connected': seen.last_connected === null ? 'never' : html`${since(seen.last_connected)} ago`,
   })

@@ -31,9 +31,14 @@ export interface Shown {
 /** What comes of an action: what is shown once, or the way back with a sentence. */
 export type Done = Shown | { readonly to: string; readonly notice: string; readonly cookie?: string }
 
+/** Where what was asked for has a page of its own. */
+interface Leads {
+  readonly to: string
+}
+
 export interface Page extends Route {
   /** What it is made of, without the frame. `at`: parameters of its path. */
-  show(at: Values, values: Values, visit: Visit): Promise<Shown>
+  show(at: Values, values: Values, visit: Visit): Promise<Shown | Leads>
 }
 
 interface Input<P extends string, S extends z.ZodType> {
@@ -46,7 +51,7 @@ const publicPart = { auth: 'public', summary: 'A part of the console', response:
 export function page<P extends `/console${string}`, S extends z.ZodType>(
   path: P,
   schema: S,
-  make: (input: Input<P, S>, visit: Visit) => Promise<Shown>,
+  make: (input: Input<P, S>, visit: Visit) => Promise<Shown | Leads>,
 ): Page {
   const show: Page['show'] = (at, values, visit) =>
     make({ path: at as PathParameters<P>, values: parse(schema, values) as z.output<S> }, visit)
@@ -60,7 +65,10 @@ export function page<P extends `/console${string}`, S extends z.ZodType>(
         return Promise.resolve(redirect(`/console/login?to=${encodeURIComponent(addressOf(path, at, values))}`))
       }
       const visit = visitOf(call, session)
-      return answered(path, visit, async () => answer(path, await show(at, values, visit), visit))
+      return answered(path, visit, async () => {
+        const shown = await show(at, values, visit)
+        return 'to' in shown ? redirect(shown.to) : answer(path, shown, visit)
+      })
     },
   })
   return { ...route, show }

@@ -9,13 +9,16 @@ import { createTries, type Tries } from '../limits.ts'
 import { text } from '../values.ts'
 import { account, accountActions, accounts } from './accounts.ts'
 import { audit } from './audit.ts'
+import { deliveries, delivery, redeliverAction, resendAction } from './deliveries.ts'
 import { eventsRoute } from './events.ts'
 import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
 import { developer, developers, keyRoutes, tokens } from './keys.ts'
 import { consoleHeaders, plainPage } from './look.ts'
 import { overview } from './overview.ts'
 import { hosts, settingRoutes } from './settings.ts'
-import { delivery, redeliverAction, webhook, webhooks } from './webhooks.ts'
+import { search } from './search.ts'
+import { trail } from './trail.ts'
+import { webhook, webhooks } from './webhooks.ts'
 
 const loginPath = '/console/login'
 const ownPage = /^\/console(?:[/?][\w\-.~%/?=&:@+]*)?$/
@@ -117,8 +120,23 @@ const logout = action('/console/logout', z.object({}), (_input, { engine, sessio
 })
 
 /** Those that are followed while they are open. */
-const pages = [overview, accounts, account, webhooks, webhook, delivery, hosts, developers, developer, tokens, audit]
-const others = [...accountActions, redeliverAction, ...keyRoutes, ...settingRoutes, oncePage]
+const pages = [
+  overview,
+  search,
+  accounts,
+  account,
+  trail,
+  webhooks,
+  webhook,
+  deliveries,
+  delivery,
+  hosts,
+  developers,
+  developer,
+  tokens,
+  audit,
+]
+const others = [...accountActions, redeliverAction, resendAction, ...keyRoutes, ...settingRoutes, oncePage]
 
 const usualTries = 10
 

@@ -10,7 +10,7 @@ body { background: var(--panel); }
 a { color: var(--accent); }
 header { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; padding: 10px 24px; border-bottom: 1px solid var(--line); background: var(--paper); }
 header strong { font-size: 16px; } header form.inline { margin: 0; } header nav { display: flex; flex-wrap: wrap; gap: 2px; flex: 1; }
-header nav a { padding: 5px 10px; border-radius: 7px; text-decoration: none; color: var(--ink); }
+header [role=search] input { width: 178px; max-width: 100%; } header nav a { padding: 5px 8px; border-radius: 7px; text-decoration: none; color: var(--ink); }
 header nav a:hover { background: var(--panel); } header nav a[aria-current] { background: var(--tint); color: var(--accent); font-weight: 600; }
 main { max-width: 1360px; margin: 0 auto; padding: 22px 24px 80px; overflow-wrap: anywhere; }
 h1 { margin: 0 0 14px; font-size: 24px; letter-spacing: -.01em; } h2 { margin: 0 0 10px; font-size: 16px; } h3 { margin: 14px 0 6px; font-size: 14px; }
@@ -26,7 +26,7 @@ p { margin: 0 0 10px; } .soft { color: var(--soft); } .bad { color: var(--bad); 
 .scroll + *, .wide + *, [data-live] + *, table + p, form.row + .wide, dl + form.inline { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; overflow-wrap: break-word; } time { white-space: nowrap; } th, td { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
 thead th { position: sticky; top: 0; border-top: 0; font-size: 12.5px; font-weight: 600; color: var(--soft); background: var(--paper); white-space: nowrap; }
-tbody tr:hover td { background: var(--panel); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } td .words { display: inline-block; min-width: 150px; max-width: 420px; } td.keep { white-space: nowrap; overflow-wrap: normal; }
+tbody tr:hover td { background: var(--panel); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } td .words { display: inline-block; min-width: 150px; max-width: 420px; } td small code { white-space: nowrap; } td.keep { white-space: nowrap; overflow-wrap: normal; }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; } code { overflow-wrap: anywhere; }
 pre.box { padding: 12px 14px; border-radius: 8px; color: var(--code-ink); background: var(--code); }
 .pill { display: inline-block; padding: 1px 9px; border: 1px solid currentColor; border-radius: 99px; font-size: 12.5px; font-weight: 600; white-space: nowrap; color: var(--calm); }
@@ -40,12 +40,14 @@ button.danger, .button.danger { color: var(--bad); } button.main { color: var(--
 .note { margin: 0 0 16px; padding: 10px 16px; border: 1px solid var(--accent); border-radius: 10px; background: var(--tint); } .note code { font-size: 14px; user-select: all; }
 .pager { display: flex; gap: 14px; align-items: center; margin-top: 12px; }
 svg.line { display: block; width: 100%; height: 54px; margin-top: 8px; } svg.line path { fill: none; stroke: var(--accent); stroke-width: 1.5; vector-effect: non-scaling-stroke; } svg.line path.area { fill: var(--tint); stroke: none; }
+figure { margin: 0 0 14px; } figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 2px 14px; font-size: 12.5px; color: var(--soft); }
+svg.bars { display: block; width: 100%; height: 72px; margin-bottom: 4px; border-bottom: 1px solid var(--line); } svg.bars .good { fill: var(--good); } svg.bars .bad { fill: var(--bad); }
 svg.bar { width: 100%; height: 8px; } svg.bar rect { fill: var(--line); } svg.bar rect.part { fill: var(--calm); } svg.bar rect.good { fill: var(--good); } svg.bar rect.busy { fill: var(--busy); } svg.bar rect.bad { fill: var(--bad); }
 ${chartStyle}/* For those who hear the page. */
 .away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .login { max-width: 380px; margin: 12vh auto 0; } .login form { display: grid; gap: 12px; } [hidden] { display: none !important; }
 #stale, #gone { margin: 0; color: var(--bad); font-size: 13px; }
-@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label { width: calc(50% - 5px); } form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; }
+@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } header [role=search], header [role=search] input { order: 2; width: 100%; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label { width: calc(50% - 5px); } form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; }
   /* Each row of a list is a card. */
   .wide table { min-width: 0; } .wide table, .wide tbody, .wide tr { display: block; } .wide thead { display: none; }
   .wide tr { margin-bottom: 10px; padding: 9px 12px; border: 1px solid var(--line); border-radius: 10px; }
@@ -101,6 +103,7 @@ const places = [
   ['/console', 'Overview'],
   ['/console/accounts', 'Accounts'],
   ['/console/webhooks', 'Webhooks'],
+  ['/console/deliveries', 'Deliveries'],
   ['/console/hosts', 'Hosts'],
   ['/console/developers', 'Developers'],
   ['/console/tokens', 'Tokens'],
@@ -125,6 +128,15 @@ export function consolePage({ path, title, notice, content, logout }: Frame): st
   const body = html`<header>
       <strong>Mailroom</strong>
       <nav aria-label="Console">${links}</nav>
+      <form role="search" action="/console/search">
+        <input
+          type="search"
+          name="q"
+          required
+          aria-label="Search: address, id, Message-ID, URL or name"
+          placeholder="Address, id or URL"
+        />
+      </form>
       <p id="stale" role="status" hidden>No live updates at the moment.</p>
       <p id="gone" role="status" hidden>What this page shows is gone.</p>
       ${logout}

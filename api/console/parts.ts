@@ -123,11 +123,16 @@ export function card(title: string | null, content: Html): Html {
 }
 
 /** An id that leads to the page of what it names. */
-export function idLink(to: string, id: string): Html {
+function idLink(to: string, id: string): Html {
   return html`<a href="${to}"><code>${id}</code></a>`
 }
 
-export const developerLink = (id: string): Html => idLink(`/console/developers/${id}`, id)
+/** The name leads to its page; the id stands beside, to be copied. null = it has no name, or is gone. */
+export function named(to: string, name: string | null, id: string): Html {
+  return name === null ? idLink(to, id) : html`<a href="${to}">${name}</a> <small><code>${id}</code></small>`
+}
+
+export const developerLink = (id: string, name: string | null): Html => named(`/console/developers/${id}`, name, id)
 
 /** A share of a whole as a bar. */
 export function bar(share: number, tone: string): Html {
@@ -139,6 +144,43 @@ export function bar(share: number, tone: string): Html {
 }
 
 const [chartWidth, chartHeight] = [360, 54]
+
+interface Bars {
+  readonly from: number
+  readonly until: number
+  readonly step: number
+  readonly bars: readonly { readonly at: number; readonly delivered: number; readonly failed: number }[]
+}
+
+/** Delivered and failed ones over time, by steps. */
+export function stackedBars({ from, until: end, step, bars }: Bars): Html {
+  const begin = from - (from % step)
+  const width = chartWidth / Math.max(1, Math.ceil((end - begin) / step))
+  const top = Math.max(1, ...bars.map(({ delivered, failed }) => delivered + failed))
+  const heightOf = (value: number): number => (value / top) * chartHeight
+  const rect = (at: number, tone: string, value: number, below: number): Html =>
+    html`<rect
+      class="${tone}"
+      x="${(((at - begin) / step) * width).toFixed(2)}"
+      y="${(chartHeight - heightOf(value) - heightOf(below)).toFixed(2)}"
+      width="${(width * 0.86).toFixed(2)}"
+      height="${heightOf(value).toFixed(2)}"
+    />`
+  const sum = (of: 'delivered' | 'failed'): number => bars.reduce((all, one) => all + one[of], 0)
+  const label = `${sum('delivered')} delivered, ${sum('failed')} failed; at most ${top} in ${lasted(step * 1000)}`
+  return html`<figure>
+    <svg
+      class="bars"
+      viewBox="0 0 ${chartWidth} ${chartHeight}"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="${label}"
+    >
+      ${bars.map((one) => html`${rect(one.at, 'good', one.delivered, 0)}${rect(one.at, 'bad', one.failed, one.delivered)}`)}
+    </svg>
+    <figcaption>${moment(from)} <span>${label}</span> ${moment(end)}</figcaption>
+  </figure>`
+}
 
 /** Values over time as a line, from nothing to the highest of them. */
 export function lineChart(label: string, values: readonly number[]): Html {

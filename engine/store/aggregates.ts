@@ -58,6 +58,8 @@ function createDevelopers({ developers }: KeyedCollections) {
     first: async () => (await developers.list({}, { by: ['id'], limit: 1 }))[0] ?? null,
     /** Oldest first. */
     list: (page: Page) => developers.list({}, { by: ['id'], ...page }),
+    /** Of these ids, those that are there, in order of their ids. */
+    several: (ids: readonly string[]) => developers.list({ id: ids }, { by: ['id'] }),
     edit: (id: string, patch: Partial<Omit<DeveloperRecord, 'id' | 'apiKey'>>) => developers.edit({ id }, patch),
   }
 }

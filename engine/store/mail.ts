@@ -275,6 +275,10 @@ export interface MailTotals {
 export interface MessageStore extends ReturnType<typeof pickedReads> {
   get(accountId: string, id: string): Promise<MessageRecord | null>
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
+  /** Of any account, those that are there. */
+  several(ids: readonly string[]): Promise<MessageRecord[]>
+  /** By Message-ID (no brackets), over all accounts: each is asked. */
+  everywhere(reference: string, limit: number): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
   find(accountId: string, reference: string): Promise<MessageRecord | null>
   /** All of this name, in that order: a Message-ID may be that of several messages. */

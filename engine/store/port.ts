@@ -73,6 +73,11 @@ export interface UserStore extends ReturnType<typeof userBasics> {
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
   /**
+   * Of all developers, oldest first: each of these words is part of the user's name or of an address, whatever the case
+   * of ASCII letters. It walks all users.
+   */
+  search(words: readonly string[], limit: number): Promise<UserRecord[]>
+  /**
    * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the
    * ids of the accounts it took, also of those that came while it was at work.
    */
@@ -173,9 +178,9 @@ export interface WebhookLimits {
 }
 
 export interface DeliveryQuery {
-  readonly webhookId?: string
+  /** Any of several, here and below. */
+  readonly webhookId?: string | readonly string[]
   readonly developerId?: string
-  /** Any of several. */
   readonly accountId?: string | readonly string[]
   readonly messageId?: string | readonly string[]
   readonly kind?: OutboxKind
@@ -185,6 +190,12 @@ export interface DeliveryQuery {
   /** HTTP status of the last attempt. */
   readonly statusFrom?: number
   readonly statusTo?: number
+}
+
+export interface DeliveryCount {
+  readonly at: number
+  readonly state: OutboxState
+  readonly count: number
 }
 
 /** A row's place in the order of (createdAt, id). */
@@ -222,8 +233,10 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   late(developerId: string, limit: number): Promise<ChannelBacklog[]>
   /** Records an attempt and the row's next state, several rows in one step. */
   record(results: readonly OutboxResult[]): Promise<void>
-  /** Newest first. */
-  list(query: DeliveryQuery, page: Page): Promise<OutboxRecord[]>
+  /** Newest first, or oldest first. */
+  list(query: RequeueQuery, page: Page, order?: 'DESC' | 'ASC'): Promise<OutboxRecord[]>
+  /** How many there are of each state, by steps of time: `at` is the begin of the step in which they were made. */
+  counts(query: RequeueQuery, stepMs: number): Promise<DeliveryCount[]>
   /**
    * One batch: sets finished rows, and pending ones that are named by `ids`, back to pending with attemptCount 0 and
    * dueAt now, oldest first, at most `limit` of those behind `after`. Answers how many, and where the next batch goes

@@ -37,6 +37,8 @@ export interface Asking {
   readonly signal: AbortSignal
   /** The answer needs mail of this user from the mail server. Throws `rate_limited` when that is too much. */
   readonly reads: (userId: string) => void
+  /** false = no text is read for it: what only a text tells stays undecided. */
+  readonly texts?: boolean
 }
 
 export interface DryRunRow {
@@ -331,6 +333,7 @@ async function searchBody(question: Question, { userId }: AccountRecord, message
   const { target, asking, budget } = question
   const { bodySearch } = target.matcher
   if (bodySearch === null) return {}
+  if (asking.texts === false) return undecided('the text is not read for this answer')
   asking.reads(userId)
   const { developerId } = target.webhook
   const bytes = memoryFor(question, message, nothingGiven, true)

@@ -9,8 +9,8 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { Sealer } from '../secrets/seal.ts'
-import type { Store } from '../store/port.ts'
-import type { OutboxRecord } from '../store/records.ts'
+import type { RequeueQuery, Store } from '../store/port.ts'
+import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import type { Undo } from '../undo.ts'
 import { Actors } from './actors.ts'
 import { createAdmin } from './admin.ts'
@@ -21,6 +21,7 @@ import type { Mail } from './contents.ts'
 import { createPace, type Pace } from './envelope.ts'
 import { createQuestions } from './explain.ts'
 import { History, Redeliveries } from './history.ts'
+import { Resends } from './resends.ts'
 import { Searches } from './searches.ts'
 import { createTargets, planRows, type Targets } from './targets.ts'
 
@@ -91,6 +92,14 @@ export function createWebhooks(deps: WebhooksDeps) {
     },
     /** Behind what a callback waits; null = it is finished. */
     waits: (row: OutboxRecord): Waits | null => (row.state === 'pending' ? waitsOf(actors, row) : null),
+    /** Those that hear of this account's mail: of its user first, then of its developer. */
+    of: (account: Pick<AccountRecord, 'userId' | 'developerId'>) =>
+      parts.targets.of(account).map(({ webhook }) => webhook),
+    /** Sends failed callbacks like these again; see resends.ts. */
+    resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
+    resending: () => works.resends.current,
+    /** As it is in force; null = there is none of this id. */
+    known: (id: string) => parts.targets.get(id)?.webhook ?? null,
     /** Every webhook of every developer, as it is in force. */
     all: () => parts.targets.all().map(({ webhook }) => webhook),
     /** All channels, also those of bare URLs (their ids start with u), without their steps. */
@@ -140,7 +149,8 @@ function createWorks(deps: WebhooksDeps) {
   const actors = new Actors({ ...parts, attempts })
   const history = new History(parts)
   const redeliveries = new Redeliveries(parts)
-  return { parts, http, composer, recorder, attempts, actors, history, redeliveries }
+  const resends = new Resends(parts)
+  return { parts, http, composer, recorder, attempts, actors, history, redeliveries, resends }
 }
 
 async function startAll({ parts, actors, redeliveries, history }: Works): Promise<void> {
@@ -152,9 +162,9 @@ async function startAll({ parts, actors, redeliveries, history }: Works): Promis
   await history.startAll()
 }
 
-async function stopAll({ parts, http, recorder, actors, history, redeliveries }: Works): Promise<void> {
+async function stopAll({ parts, http, recorder, actors, history, redeliveries, resends }: Works): Promise<void> {
   const withinMs = parts.config.MAILROOM_SHUTDOWN_TIMEOUT
-  await Promise.all([history.stop(), redeliveries.stop()])
+  await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
   await parts.searches.close()
   await actors.stopAll(withinMs)
   await recorder.close(withinMs)

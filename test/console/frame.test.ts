@@ -6,6 +6,7 @@ import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { type Answer, callRaw } from '../api/core/rig.ts'
 import { newId } from '../../engine/store/ids.ts'
 import { type EventStream, openEventStream } from '../support/event-stream.ts'
+import { outboxRecord } from '../store/contract/records.ts'
 import { until } from '../support/until.ts'
 
 const password = 'a password of an operator'
@@ -186,6 +187,47 @@ suite('who may come into the console', () => {
       await next(`/console/webhooks?${filters}&limit=1`),
       `/console/webhooks?${filters}&limit=1&offset=1`.replaceAll('&', '&amp;'),
     )
+  })
+
+  test('the search of each page leads to what is meant, and lists what is like it by kind', async () => {
+    const { accountId, email } = await rig.mailbox('mia')
+    await rig.mailbox('miao')
+    const { cookie } = await session(rig)
+    assert.match((await get('/console', cookie)).text, /<form role="search" action="\/console\/search">/)
+    const meant = await get(`/console/search?q=${encodeURIComponent(email.toUpperCase())}`, cookie)
+    assert.deepEqual([meant.status, meant.headers.location], [303, `/console/accounts/${accountId}`])
+    const like = await get('/console/search?q=mia', cookie)
+    assert.match(like.text, /<h2>Accounts<\/h2>.*mia@.*miao@.*<h2>Users<\/h2>/s)
+    assert.match((await get('/console/search?q=nobody@nowhere', cookie)).text, /Nothing matches/)
+  })
+
+  test('failed callbacks that the log shows are sent again, by its own form, with its filters and its time', async () => {
+    const { cookie, csrf } = await session(rig)
+    const { store } = rig.engine
+    const developerId = (await store.developers.first())?.id ?? assert.fail()
+    await rig.ok('POST', '/lite/webhooks', { callback_url: 'https://app.example.com/again' })
+    const webhook = rig.engine.webhooks.all().find(({ callbackUrl }) => callbackUrl.endsWith('/again'))
+    assert(webhook)
+    const failed = (createdAt: number) =>
+      outboxRecord({ id: webhook.id, developerId }, { state: 'failed', createdAt, finishedAt: createdAt })
+    const rows = [failed(Date.now() - 5000), failed(Date.now() - 9_000_000)]
+    await store.outbox.enqueue(rows)
+    const { text } = await get('/console/deliveries?webhook=/again&within=3600', cookie)
+    assert.match(text, /Send all failed again: 1</)
+    assert.match(text, /<svg\s+class="bars"[^>]*aria-label="0 delivered, 1 failed/)
+    const form = /<form method="post" action="\/console\/deliveries\/redeliver".*?<\/form>/s.exec(text)?.[0] ?? ''
+    const fields = Object.fromEntries(
+      [...form.matchAll(/name="(\w+)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]),
+    )
+    assert.equal((await post('/console/deliveries/redeliver', '', { ...fields, csrf })).status, 403)
+    const sent = await post('/console/deliveries/redeliver', cookie, { ...fields, csrf })
+    assert.equal(sent.status, 303, sent.text)
+    const after = await get(String(sent.headers.location), cookie)
+    assert.match(after.text, /1 of 1 failed callbacks are queued again/)
+    assert.match(after.text, /<progress max="1" value="1"/)
+    const states = await Promise.all(rows.map(async ({ id }) => (await store.outbox.get(id))?.state))
+    assert.notEqual(states[0], 'failed')
+    assert.equal(states[1], 'failed', 'it is older than the filter asked for')
   })
 
   test('errors are pages, and name the parameter', async () => {

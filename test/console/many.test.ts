@@ -69,13 +69,25 @@ suite('pages over many accounts', () => {
     '/accounts?q=1a&limit=50',
     '/accounts?offset=9990',
   ]
-  for (const path of [...pages, '/hosts', '/hosts?q=99', '/hosts?offset=9990', '/webhooks', '/developers', '/tokens'])
+  for (const path of [
+    ...pages,
+    '/deliveries',
+    '/deliveries?q=x&state=pending',
+    '/search?q=1',
+    '/hosts',
+    '/hosts?q=99',
+    '/hosts?offset=9990',
+    '/webhooks',
+    '/developers',
+    '/tokens',
+  ])
     test(`/console${path}`, async () => {
       await visit(`/console${path}`)
     })
 
   test('one account', async () => {
     await visit(`/console/accounts/${account}`)
+    assert.match(await visit(`/console/accounts/${account}/trail?q=unknown@x.example`), /It is not in the index/)
   })
 
   test('one developer: where callbacks wait, the oldest first', async () => {

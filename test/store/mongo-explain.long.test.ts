@@ -100,6 +100,10 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'outbox.list by webhook and kind': () => store.outbox.list({ webhookId, kind: 'failure' }, page),
     'outbox.list by developer and kind': () => store.outbox.list({ developerId: developer.id, kind: 'status' }, page),
     'outbox.list by account and kind': () => store.outbox.list({ accountId: id, kind: 'status' }, page),
+    'outbox.list of all': () => store.outbox.list({ createdFrom: epochStart, states: ['failed'] }, page),
+    'outbox.list by webhooks': () => store.outbox.list({ webhookId: [webhookId, newId()], states: ['failed'] }, page),
+    'outbox.counts': () => store.outbox.counts({ createdFrom: epochStart }, 60_000),
+    'messages.several': () => store.messages.several([newId()]),
     'outbox.requeue': () => store.outbox.requeue({ webhookId, states: ['failed'] }, epochStart, 10),
     'outbox.requeue of a time': () =>
       store.outbox.requeue(
@@ -183,6 +187,7 @@ const compared: Readonly<Record<string, readonly string[]>> = {
   'outbox.pending but for some': ['accountId'],
   'outbox.pending but for historical': ['$nor'],
   'outbox.late': ['developerId'],
+  'outbox.list of all': ['state'],
   'outbox.list by developer': ['lastStatus', 'state'],
   'outbox.list by account': ['state'],
   'outbox.list by accounts': ['state'],

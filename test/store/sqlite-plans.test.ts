@@ -10,6 +10,7 @@ import { allStates, finishedStates } from '../../engine/store/rows.ts'
 import {
   accountPlaces,
   userList,
+  userSearch,
   accountDeletes,
   keyedDeletes,
   userDeletes,
@@ -206,6 +207,17 @@ describe('plans of the embedded store', () => {
         )
       }
     }
+    assert.match(plan(userSearch(['a'], 9)).join(), /^SCAN u .*SEARCH a USING COVERING INDEX addresses_of_user/)
+    for (const query of [{}, { states: ['failed'], createdFrom: 1 } as const]) {
+      const lines = plan(outbox.deliveryPage(query, allStates, 'DESC', page))
+      assert.match(lines.join(), /S\w+ outbox USING COVERING INDEX outbox_by_age/)
+      assert.doesNotMatch(lines.join(), /TEMP B-TREE/)
+      const counts = outbox.deliveryCounts({ ...query, createdFrom: 1 }, 60_000)
+      assert.match(plan(counts).join(), /^SEARCH outbox USING COVERING INDEX outbox_by_age/)
+    }
+    for (const query of [{ webhookId: ['v', 'w'] }, { webhookId: ['v', 'w'], accountId: 'a' }])
+      served('of webhooks', outbox.deliveryPage(query, allStates, 'DESC', page))
+    served('counts', outbox.deliveryCounts({ webhookId: ['v', 'w'], messageId: 'm' }, 60_000))
     for (const query of queries) {
       for (const direction of ['ASC', 'DESC'] as const) {
         served(JSON.stringify(query), outbox.deliveryPage(query, allStates, direction, page))

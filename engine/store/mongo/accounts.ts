@@ -112,6 +112,14 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
     },
     list: async (developerId, filter, page) =>
       (await findUsers(context, developerId, filter, page)).map(shapes.users.record),
+    search: async (words, limit) => {
+      const parts = words.map((word) => {
+        const name = { ...containing(word), $options: 'i' }
+        return { $or: [{ firstName: name }, { lastName: name }, { addressKeys: containing(foldCase(word)) }] }
+      })
+      const found = users.find({ $and: parts }, { ...context.read, projection: shapes.users.only }).sort({ _id: 1 })
+      return (await rowsOf(found, limit)).map(shapes.users.record)
+    },
     remove: removal.removeUser,
   }
 }

@@ -5,7 +5,7 @@
  * earlier write of its own, whose answer was lost, may come late: then the row is read again and the step repeated.
  */
 import { LRUCache } from 'lru-cache'
-import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
+import type { AnyBulkWriteOperation, Document, Filter, FindCursor, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
@@ -188,6 +188,28 @@ function namedSteps(accountId: string, reference: string, limit: number): Docume
   return [...named({ emailMessageId: reference }), { $unionWith: hosted }]
 }
 
+const idsAtOnce = 10_000
+
+async function* idsOf(cursor: FindCursor<{ readonly _id: string }>): AsyncGenerator<string[]> {
+  cursor.batchSize(idsAtOnce)
+  while (await cursor.hasNext()) yield cursor.readBufferedDocuments().map(({ _id }) => _id)
+}
+
+/** Each account's index is asked, ten thousand of them at once. */
+async function everywhere(
+  { collections: { accounts, messages }, read }: MongoContext,
+  emailMessageId: string,
+  limit: number,
+): Promise<MessageRecord[]> {
+  const found: MessageRecord[] = []
+  for await (const ids of idsOf(accounts.find({}, { ...read, projection: { _id: 1 } }))) {
+    const named = messages.find({ accountId: { $in: ids }, emailMessageId }, { ...read, projection: only })
+    found.push(...(await rowsOf(named, limit - found.length)).map(messageRecord))
+    if (found.length >= limit) break
+  }
+  return found
+}
+
 export function createMessages(context: MongoContext): MessageStore {
   const { read } = context
   const { messages } = context.collections
@@ -215,6 +237,8 @@ export function createMessages(context: MongoContext): MessageStore {
       const byId = new Map(found.map((doc) => [doc._id, messageRecord(doc)]))
       return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
     },
+    several: async (ids) => (await messages.find({ _id: { $in: [...ids] } }, options).toArray()).map(messageRecord),
+    everywhere: (reference, limit) => everywhere(context, reference, limit),
     find: async (accountId, reference) => (await findAll(accountId, reference, 1))[0] ?? null,
     findAll,
     // several may have one Message-ID: the order puts the one that counts first

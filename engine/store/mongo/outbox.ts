@@ -4,7 +4,7 @@
  */
 import type { Filter } from 'mongodb'
 import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
-import type { OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
+import type { DeliveryCount, OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import { definitions } from '../keyed.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
@@ -158,9 +158,19 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
     backlog: (channelId) => backlog(context, channelId),
     late: (developerId, limit) => late(context, developerId, limit),
     record: (results) => record(context, results),
-    list: async (query, { limit, offset }) => {
+    list: async (query, { limit, offset }, order = 'DESC') => {
       const rows = outbox.find(deliveryFilter(query, allStates, null), options)
-      return (await rowsOf(rows.sort(newestFirst), limit, offset)).map(outboxRecord)
+      const sorted = rows.sort(order === 'ASC' ? oldestFirst : newestFirst)
+      return (await rowsOf(sorted, limit, offset)).map(outboxRecord)
+    },
+    counts: async (query, stepMs) => {
+      const at = { $subtract: ['$createdAt', { $mod: ['$createdAt', stepMs] }] }
+      const steps = [
+        { $match: deliveryFilter(query, allStates, null) },
+        { $group: { _id: { at, state: '$state' }, count: { $sum: 1 } } },
+      ]
+      const rows = outbox.aggregate<{ _id: Omit<DeliveryCount, 'count'>; count: number }>(steps, read)
+      return (await rows.toArray()).map(({ _id, count }) => ({ ..._id, count }))
     },
     requeue: (query, now, limit, after = null) => requeue(context, query, now, limit, after),
     skipPending: (channelId, reason, now) => skipPending(context, channelId, reason, now),

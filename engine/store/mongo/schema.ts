@@ -74,6 +74,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('outbox_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
     index('outbox_of_webhook', { webhookId: 1, state: 1, createdAt: 1, _id: 1 }),
     index('outbox_of_account', { accountId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_by_age', { createdAt: 1, _id: 1, state: 1 }),
     index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
     index('outbox_of_user', { userId: 1 }),
     // all but messages, by kind: few among very many

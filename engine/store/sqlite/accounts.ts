@@ -90,6 +90,14 @@ export function userList(developerId: string, filter: UserFilter, page: Page): S
   return { sql, values: [...values, page.limit, page.offset] }
 }
 
+/** It walks the users: each of the words is in the name or in an address. */
+export function userSearch(words: readonly string[], limit: number): Sql {
+  const part = `(instr(lower((u.doc ->> '$.firstName') || ' ' || (u.doc ->> '$.lastName')), ?) > 0
+    OR EXISTS (SELECT 1 FROM user_addresses a WHERE a.user_id = u.id AND instr(a.email, ?) > 0))`
+  const sql = `SELECT u.doc FROM users u WHERE ${words.map(() => part).join(' AND ')} ORDER BY u.id LIMIT ?+0`
+  return { sql, values: [...words.map(foldCase).flatMap((word) => [word, word]), limit] }
+}
+
 export function createUsers(db: Database, keyed: KeyedCollections, { removeUser }: Removal): UserStore {
   return {
     ...userBasics(keyed),
@@ -105,6 +113,10 @@ export function createUsers(db: Database, keyed: KeyedCollections, { removeUser 
       const all = { sql: 'SELECT id FROM users WHERE developer_id = ?', values: [developerId] }
       const walk = filter.status !== undefined || isFar(page) ? all : null
       return (await db.readLong({ ...userList(developerId, filter, page), owner: developerId, walk })) as UserRecord[]
+    },
+    search: async (words, limit) => {
+      const walk = { sql: 'SELECT id FROM users', values: [] }
+      return (await db.readLong({ ...userSearch(words, limit), owner: '', walk })) as UserRecord[]
     },
     remove: removeUser,
   }

@@ -20,6 +20,9 @@ export const messageLookups = {
   attachments: `SELECT coalesce(sum(m.attachments), 0) FROM message_keys k CROSS JOIN messages m ON m.id = k.message_id
     WHERE k.account_id = ? AND k.key = 'a'`,
   newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0',
+  several: 'SELECT doc FROM messages WHERE id IN (SELECT value FROM json_each(?))',
+  everywhere: `SELECT m.doc FROM accounts a CROSS JOIN messages m ON m.account_id = a.id
+    WHERE m.email_message_id = ? LIMIT ?+0`,
   older: `SELECT doc FROM messages WHERE account_id = ? AND live = 1 AND (sent_at, id) < (?, ?)
     ORDER BY sent_at DESC, id DESC LIMIT ?+0`,
 } as const
@@ -47,6 +50,8 @@ function attachmentCount(accountId: string): LongRead | null {
   return read && { ...read, sql: messageLookups.attachments, values: [accountId] }
 }
 
+const allAccounts = { sql: 'SELECT id FROM accounts', values: [] }
+
 export function createMessages(db: Database): MessageStore {
   const { byMessageId, byHostedId } = messageLookups
   const own = (accountId: string, id: string): MessageRecord | null => {
@@ -73,6 +78,12 @@ export function createMessages(db: Database): MessageStore {
       db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
     get: (accountId, id) => db.read(() => own(accountId, id)),
     byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => own(accountId, id) ?? [])),
+    several: (ids) =>
+      db.read(() => db.docs(messageLookups.several, JSON.stringify([...new Set(ids)])) as MessageRecord[]),
+    everywhere: async (reference, limit) => {
+      const read = { sql: messageLookups.everywhere, values: [reference, limit], owner: '', walk: allAccounts }
+      return (await db.readLong(read)) as MessageRecord[]
+    },
     find: (accountId, reference) => db.read(() => findAll(accountId, reference, 1)[0] ?? null),
     findAll: (accountId, reference, limit) => db.read(() => findAll(accountId, reference, limit)),
     byMessageIds: (accountId, references) =>
@@ -101,8 +112,6 @@ export function createMessages(db: Database): MessageStore {
  * functions of rows.ts, and writes each changed one once, with the difference of its placements and keys.
  */
 
-const byIds = 'SELECT doc FROM messages WHERE id IN (SELECT value FROM json_each(?))'
-
 export function createUnit(sql: Statements) {
   const before = new Map<string, MessageRecord | null>()
   const after = new Map<string, MessageRecord>()
@@ -119,7 +128,7 @@ export function createUnit(sql: Statements) {
       const unknown = ids.filter((id) => !before.has(id))
       if (unknown.length === 0) return
       for (const id of unknown) before.set(id, null)
-      const found = sql.docs(byIds, JSON.stringify(unknown)) as MessageRecord[]
+      const found = sql.docs(messageLookups.several, JSON.stringify(unknown)) as MessageRecord[]
       for (const record of found) before.set(record.id, record)
     },
     /** As it is now, changes of this unit included. */

@@ -44,7 +44,7 @@ export const late = `SELECT channel.* FROM (
   ORDER BY oldest, id LIMIT ?+0`
 
 /** Up to this many accounts are walked side by side; more are found by walking the channel past the blocked ones. */
-const maxAccounts = 32
+const mostArms = 32
 
 /** Pending rows of these accounts alone, of all with pending rows in the channel; of some of them live rows alone. */
 export function pendingOf(
@@ -55,7 +55,7 @@ export function pendingOf(
 ): Sql {
   const order = 'ORDER BY lane, created_at, seq, id LIMIT ?+0'
   const held = new Set(exceptHistorical)
-  if (accounts.length > maxAccounts) {
+  if (accounts.length > mostArms) {
     const free = accounts.filter((account) => !held.has(account))
     const arm = `SELECT id, lane, created_at, seq FROM outbox INDEXED BY outbox_pending
       WHERE channel_id = ? AND state = 'pending' AND lane = ? AND account_id IN (SELECT value FROM json_each(?))`
@@ -82,8 +82,8 @@ const noticeLeads: ReadonlySet<string | undefined> = new Set(['webhookId', 'acco
 
 /**
  * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state, those of several
- * accounts by account: one arm for each, merged. Named ids, several messages, and more accounts than `maxAccounts` are
- * sorted. A query that names nothing to lead into an index walks the table; no list of the API is one.
+ * accounts or webhooks by each: one arm for each, merged. Named ids, several messages, and more accounts or webhooks
+ * than `mostArms` are sorted. A query that names nothing to lead into an index walks all rows by age.
  */
 export function deliveryPage(
   query: RowQuery,
@@ -95,12 +95,13 @@ export function deliveryPage(
   if (allowed.length === 0) return null
   const { after, kind } = query
   const asked = deliveryWhere(query)
-  const lead = leads.find((field) => asked[field] !== undefined)
+  const lead = leadOf(query)
   const notices = kind !== undefined && kind !== 'message' && noticeLeads.has(lead)
-  const groups = lead === 'webhookId' && !notices ? allowed.map((state) => [state]) : [allowed]
+  const byState = lead === 'webhookId' && !notices
+  const groups = byState ? allowed.map((state) => [state]) : [allowed]
   const state = notices ? '+state' : 'state'
-  const arms = accountsOf(query, lead).flatMap((accountId) => {
-    const { parts, values } = conditions({ leads }, { ...asked, accountId })
+  const arms = armsOf(query, lead).flatMap((arm) => {
+    const { parts, values } = conditions({ leads }, { ...asked, ...arm })
     if (after) {
       parts.push('(created_at, id) > (?, ?)')
       values.push(after.createdAt, after.id)
@@ -110,30 +111,57 @@ export function deliveryPage(
     if (notices) parts.push(`kind <> 'message'`)
     return groups.map((group) => {
       const where = [...parts, `${state} IN (${group.map(() => '?').join()})`].join(' AND ')
-      return { sql: `SELECT id, created_at FROM outbox WHERE ${where}`, values: [...values, ...group] }
+      return { sql: `SELECT id, created_at FROM ${tableOf(lead)} WHERE ${where}`, values: [...values, ...group] }
     })
   })
   const union = arms.map(({ sql }) => sql).join(' UNION ALL ')
   const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ?+0 OFFSET ?`
-  const filtered = Object.entries(asked).some(
+  const filtered = Object.entries({ ...asked, state: byState ? undefined : query.states }).some(
     ([field, value]) => field !== lead && field !== 'createdAt' && isGiven(value),
   )
-  const led = lead === undefined ? { parts: ['1'], values: [] } : conditions({ leads }, { [lead]: asked[lead] })
+  const { owner, walk } = walkOf(query, lead)
   return {
-    owner: query.developerId ?? JSON.stringify(led.values),
-    walk:
-      filtered || isFar(page)
-        ? { sql: `SELECT id FROM outbox WHERE ${led.parts.join(' AND ')}`, values: led.values }
-        : null,
+    owner,
+    walk: filtered || isFar(page) ? walk : null,
     sql: `SELECT o.doc FROM (${union} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
     values: [...arms.flatMap(({ values }) => values), page.limit, page.offset],
   }
 }
 
-/** One for each arm; where the accounts do not lead, or are too many, all of them in one. */
-function accountsOf({ accountId }: RowQuery, lead: (typeof leads)[number] | undefined) {
-  const several = lead === 'accountId' && Array.isArray(accountId) && accountId.length <= maxAccounts
-  return several && accountId.length > 0 ? (accountId as readonly string[]) : [accountId]
+type Lead = Exclude<(typeof leads)[number], 'finishedAt'> | undefined
+
+function leadOf(query: RowQuery): Lead {
+  const asked = deliveryWhere(query)
+  const lead = leads.find((field) => asked[field] !== undefined)
+  return lead === 'finishedAt' ? undefined : lead
+}
+
+const tableOf = (lead: Lead): string => (lead === undefined ? 'outbox INDEXED BY outbox_by_age' : 'outbox')
+
+/** The rows that the index leads to. */
+function walkOf(query: RowQuery, lead: Lead): Pick<LongRead, 'owner'> & { readonly walk: Sql } {
+  const { createdAt, ...asked } = deliveryWhere(query)
+  const { parts, values } = conditions<OutboxRecord>({}, lead === undefined ? { createdAt } : { [lead]: asked[lead] })
+  const sql = `SELECT id FROM ${tableOf(lead)} WHERE ${parts.join(' AND ') || '1'}`
+  return { owner: query.developerId ?? JSON.stringify(values), walk: { sql, values } }
+}
+
+/** One for each account or webhook that leads; where they are too many, all of them in one. */
+function armsOf(query: RowQuery, lead: Lead): readonly Pick<RowQuery, 'accountId' | 'webhookId'>[] {
+  const several = lead === 'accountId' || lead === 'webhookId' ? query[lead] : undefined
+  if (lead === undefined || !Array.isArray(several) || several.length === 0 || several.length > mostArms) return [{}]
+  return (several as readonly string[]).map((id) => ({ [lead]: id }))
+}
+
+/** By steps of time and states. */
+export function deliveryCounts(query: RequeueQuery, stepMs: number): LongRead {
+  const lead = leadOf(query)
+  const { parts, values } = conditions({ leads }, { ...deliveryWhere(query), state: query.states })
+  // what the partial index asks for
+  if (lead === 'messageId') parts.push(`message_id <> ''`)
+  const steps = `SELECT created_at - created_at % ? AS at, state FROM ${tableOf(lead)} WHERE ${parts.join(' AND ') || '1'}`
+  const sql = `SELECT json_array(at, state, count(*)) FROM (${steps}) GROUP BY at, state`
+  return { ...walkOf(query, lead), sql, values: [stepMs, ...values] }
 }
 
 const stepRows = 500
@@ -225,9 +253,13 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
       ),
     // A result that a power loss took is made again: the callback goes out once more under its webhook-id.
     record: (results) => db.writeUnsynced(() => record(db, results)),
-    list: async (query, limits) => {
-      const read = deliveryPage(query, allStates, 'DESC', limits)
+    list: async (query, limits, order = 'DESC') => {
+      const read = deliveryPage(query, allStates, order, limits)
       return read === null ? [] : ((await db.readLong(read)) as OutboxRecord[])
+    },
+    counts: async (query, stepMs) => {
+      const rows = (await db.readLong(deliveryCounts(query, stepMs))) as [number, OutboxState, number][]
+      return rows.map(([at, state, count]) => ({ at, state, count }))
     },
     requeue: (query, now, limit, after = null) => db.write(() => requeue(db, { ...query, after }, now, limit)),
     skipPending: (channelId, reason, now) => skipPending(db, channelId, reason, now),

@@ -259,6 +259,9 @@ function contactsByAccount(sql: Statements): void {
   sql.script(contactIndexes)
 }
 
+/** For operators: callbacks of all developers by time, and by state, out of the index alone. */
+const outboxByAge = 'CREATE INDEX IF NOT EXISTS outbox_by_age ON outbox (created_at, id, state)'
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -281,6 +284,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   folderFacts,
   contactsByAccount,
   accountFacts,
+  outboxByAge,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

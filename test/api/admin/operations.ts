@@ -19,6 +19,8 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   })
   await drive('GET', '/admin/accounts/{id}', account)
   await drive('GET', '/admin/accounts/{id}/explain', account)
+  await drive('GET', '/admin/accounts/{id}/trail', { ...account, query: { q: 'Hello' } })
+  await drive('GET', '/admin/search', { query: { q: 'op@' } })
   for (const action of ['pause', 'resume', 'reconnect', 'check']) {
     await drive('POST', `/admin/accounts/{id}/${action}`, account)
     const ready = action === 'pause' ? 'paused' : 'watching'
@@ -33,6 +35,8 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('GET', '/admin/webhooks/{id}', webhook)
   const delivery = { path: { id: (await engine.webhooks.test(known)).id } }
   await drive('GET', '/admin/webhooks/{id}/deliveries', { ...webhook, query: { limit: 5 } })
+  await drive('GET', '/admin/deliveries', { query: { webhook: known.id, within: 3600, limit: 5 } })
+  await drive('POST', '/admin/deliveries/redeliver', { body: { webhook: known.id } })
   await drive('GET', '/admin/deliveries/{id}', delivery)
   await drive('POST', '/admin/deliveries/{id}/redeliver', delivery)
   await drive('GET', '/admin/hosts')

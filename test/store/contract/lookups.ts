@@ -18,6 +18,13 @@ export function lookupsContract({ store }: Subject): void {
         assert.deepEqual(await store.messages.findAll(mailbox.account.id, reference, 9), [message])
         assert.equal(await store.messages.find(other.account.id, reference), null)
       }
+      assert.deepEqual(await store.messages.several([id, '0'.repeat(24)]), [message])
+      assert.deepEqual(await store.messages.everywhere('odd/id+1@x', 9), [])
+      const [twin] = await other.fill('INBOX', [{ ...facts, emailMessageId: `${id}@x` }])
+      assert.deepEqual(
+        (await store.messages.everywhere(`${id}@x`, 9)).map((one) => one.id),
+        [twin],
+      )
       for (const reference of ['odd/id+1@x', '17c0', '', '0'.repeat(24)]) {
         assert.equal(await store.messages.find(mailbox.account.id, reference), null)
       }

@@ -17,6 +17,7 @@ export function developersContract({ store }: Subject): void {
       assert.deepEqual(await store.developers.get(developer.id), developer)
       assert.deepEqual(await store.developers.byKey(developer.apiKey), developer)
       assert.equal(await store.developers.count(), before + 1)
+      assert.deepEqual(await store.developers.several([newId(), developer.id]), [developer])
     })
 
     test('the first one is that with the least id', async () => {
@@ -94,6 +95,24 @@ export function usersContract({ store }: Subject): void {
       ])
       assert.deepEqual(await found('wn1@x.com'), [])
       assert.deepEqual(await store.users.list(newId(), { email: 'shared@x.com' }, all), [])
+    })
+
+    test('of all developers are found by parts of their names and addresses', async () => {
+      const name = newId()
+      const make = async (firstName: string, lastName: string, email: string) => {
+        const user = userRecord(newId(), { firstName, lastName, emailAddresses: [email] })
+        await store.users.create(user)
+        return user
+      }
+      const users = [await make(`Ada${name}`, 'Byron', 'a@x.com'), await make('', '', `100%.${name}@X.com`)] as const
+      const [ada, other] = users
+      const found = async (words: readonly string[], limit = 9) =>
+        (await store.users.search(words, limit)).map(({ id }) => id)
+      assert.deepEqual(await found([name]), [ada.id, other.id].sort())
+      assert.deepEqual(await found([name.toUpperCase(), 'BYR']), [ada.id])
+      assert.deepEqual(await found([`0%.${name}@x`]), [other.id])
+      assert.deepEqual(await found([`0..${name}`]), [])
+      assert.equal((await found([name], 1)).length, 1)
     })
 
     test('are filtered by the status of their accounts', async () => {

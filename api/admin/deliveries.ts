@@ -1,0 +1,281 @@
+/** Callbacks as operators see them: the log over all webhooks, and one callback with what led to it. */
+import { z } from 'zod'
+import {
+  callbacksLike,
+  type Engine,
+  type FilterVerdict,
+  namesOf,
+  type OutboxRecord,
+  type Resending,
+  userAgent,
+  type WebhookRecord,
+} from '../../engine/index.ts'
+import { seconds, secondsOrNull } from '../addresses.ts'
+import { address, answer, exampleOf, ids, time, view } from '../examples.ts'
+import { presentDelivery } from '../lite/webhooks/deliveries.ts'
+import { deliveryFields, deliveryStates, redeliverAnswer } from '../lite/webhooks/schema.ts'
+import { choice, filledText, integer, optional, timestamp } from '../values.ts'
+import { adminRoute, count, developerId, found, paging } from './shared.ts'
+
+const waits = [
+  answer({
+    behind: [
+      z.enum(['receiver', 'callback', 'schedule', 'turn']),
+      'callback',
+      '`receiver`: it fails, and one callback is tried at `until`; `callback`: an earlier one of the same email account; `schedule`: its own next attempt',
+    ],
+    callback: [z.string().nullable(), ids.delivery, 'the earlier one'],
+    until: [z.int().nullable(), time],
+  }).nullable(),
+  null,
+  'what a pending callback waits for',
+] as const
+
+const callbackFields = {
+  ...deliveryFields,
+  waits,
+  developer_id: developerId,
+  developer_name: [z.string().nullable(), 'Example'],
+  email_account: [z.string().nullable(), '7c9e6679f81d4b1c8a2e3d4f', 'id of the email account'],
+  mailbox: [z.string().nullable(), address, 'its address'],
+  subject: [z.string().nullable(), 'Hello', 'of the message, while the index has it'],
+} as const
+export const adminCallback = view('AdminCallback', callbackFields)
+export type DeliveryRow = z.input<typeof adminCallback>
+
+export async function presentRows({ store, webhooks }: Engine, rows: readonly OutboxRecord[]): Promise<DeliveryRow[]> {
+  const messageIds = rows.flatMap(({ messageId }) => messageId ?? [])
+  const [messages, name] = await Promise.all([
+    messageIds.length === 0 ? [] : store.messages.several(messageIds),
+    namesOf(store, { developers: rows.map((row) => row.developerId), accounts: rows.map((row) => row.accountId) }),
+  ])
+  const subjects = new Map(messages.map(({ id, subject }) => [id, subject]))
+  return rows.map((row) => {
+    const waiting = webhooks.waits(row)
+    return {
+      ...presentDelivery(row, webhooks.known(row.webhookId ?? '')),
+      waits: waiting && { ...waiting, until: secondsOrNull(waiting.until) },
+      developer_id: row.developerId,
+      developer_name: name(row.developerId),
+      email_account: row.accountId,
+      mailbox: name(row.accountId),
+      subject: subjects.get(row.messageId ?? '') ?? null,
+    }
+  })
+}
+
+export const verdictView = answer({
+  filter: [z.string(), 'filter_from'],
+  matched: [z.boolean(), true],
+  why: [z.string(), 'it fits'],
+})
+
+/** With the request that each attempt makes. */
+const sentFields = {
+  ...callbackFields,
+  request: answer({
+    method: [z.literal('POST'), 'POST'],
+    url: [z.string().nullable(), 'https://app.example.com/callback'],
+    headers: [z.record(z.string(), z.string()), { 'webhook-id': ids.webhook }, 'signatures are masked'],
+    body: [
+      z.record(z.string(), z.unknown()).nullable(),
+      {},
+      'made anew of what the index has now, without texts of the mail, token and signature; null = see why_no_body',
+    ],
+    why_no_body: [z.string().nullable(), null],
+  }),
+} as const
+export const sentCallback = view('AdminSentCallback', sentFields)
+export type SentCallback = z.input<typeof sentCallback>
+
+export async function presentSent(engine: Engine, rows: readonly OutboxRecord[]): Promise<SentCallback[]> {
+  const shown = await presentRows(engine, rows)
+  const requests = await Promise.all(rows.map((row) => requestOf(engine, row)))
+  return shown.flatMap((row, index) => (requests[index] === undefined ? [] : [{ ...row, request: requests[index] }]))
+}
+
+/** A callback, and what led to it. */
+const deliveryDetail = view('AdminDelivery', {
+  ...sentFields,
+  channel_id: [z.string(), ids.webhook, 'where it waits: the webhook, or u… of a bare URL'],
+  data: [z.record(z.string(), z.unknown()), {}, 'what is kept of the request; the body is made when it is sent'],
+  why: [
+    z.array(verdictView),
+    [],
+    'what each filter says of the message; none when message or webhook are gone, or it is about no message',
+  ],
+})
+export type DeliveryDetail = z.input<typeof deliveryDetail>
+
+export async function deliveryOf(engine: Engine, id: string, signal: AbortSignal): Promise<DeliveryDetail> {
+  const row = await found('delivery', id, engine.store.outbox.get(id))
+  const webhook = row.webhookId === null ? null : await engine.store.webhooks.get(row.webhookId)
+  const [shown] = await presentRows(engine, [row])
+  return {
+    ...(shown as DeliveryRow),
+    request: await requestOf(engine, row),
+    channel_id: row.channelId,
+    data: row.data,
+    why: webhook === null ? [] : [...(await verdictsOf(engine, webhook, row, signal))],
+  }
+}
+
+/** As each attempt makes it: what differs from one to the next, and is secret, is masked. */
+async function requestOf({ webhooks }: Engine, row: OutboxRecord): Promise<SentCallback['request']> {
+  const made = await webhooks.preview(row)
+  const last = row.attempts.at(-1)
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': userAgent,
+    'webhook-id': row.id,
+    'webhook-timestamp': last === undefined ? 'when it is sent' : String(seconds(last.at)),
+    'webhook-signature': 'v1,***',
+  }
+  const given = made.kind === 'send' ? made : { url: null, body: null }
+  const why_no_body = made.kind === 'send' ? null : made.reason
+  return { method: 'POST', url: last?.url ?? row.url ?? given.url, headers, body: given.body, why_no_body }
+}
+
+async function verdictsOf(
+  { store, webhooks }: Engine,
+  webhook: WebhookRecord,
+  { accountId, messageId }: OutboxRecord,
+  signal: AbortSignal,
+): Promise<readonly FilterVerdict[]> {
+  if (accountId === null || messageId === null) return []
+  const [account, message] = await Promise.all([
+    store.accounts.get(accountId),
+    store.messages.get(accountId, messageId),
+  ])
+  if (account === null || message === null) return []
+  // What an operator asks is not the user's to pay for.
+  return (await webhooks.explain(webhook, account, message, { signal, reads: () => undefined })).verdicts
+}
+
+/** Answers 1, or 0 when it is on its way already. `conflict` when the webhook is paused. */
+export async function redeliver(engine: Engine, id: string): Promise<number> {
+  return engine.webhooks.resend(await found('delivery', id, engine.store.outbox.get(id)))
+}
+
+const day = 86_400
+
+const filters = {
+  developer: optional(filledText, 'only callbacks of this developer, by id'),
+  account: optional(filledText, 'only of email accounts with this id, or with this text in their address'),
+  webhook: optional(filledText, 'only of webhooks with this id, or with this text in their URL'),
+  state: optional(choice(deliveryStates), 'only callbacks in this state'),
+  q: optional(
+    filledText,
+    'id of the callback or message, Message-ID, or part of the subject: of the newest 2,000 that match the rest',
+  ),
+  within: optional(integer(1), 'only events of the last so many seconds; a day, unless a time is given', day),
+  from: optional(timestamp, 'only events of this Unix timestamp in seconds or later'),
+  until: optional(timestamp, 'only events of this Unix timestamp in seconds or earlier'),
+}
+export const logQuery = z.object({ ...filters, ...paging })
+export type LogQuery = z.output<typeof logQuery>
+export const logFilters = z.object(filters)
+
+const resendingView = answer({
+  started: [z.int(), time],
+  total: [count, 1200, 'failed ones that matched when it began'],
+  queued: [count, 400, 'of them those that are queued again'],
+  done: [z.boolean(), false],
+  reason: [z.string().nullable(), null, 'why some of them are not'],
+})
+
+const bar = answer({
+  at: [z.int(), time],
+  delivered: [count, 118],
+  failed: [count, 2],
+  pending: [count, 0],
+  skipped: [count, 0],
+})
+
+const logView = view('AdminDeliveryLog', {
+  from: [z.int(), time],
+  until: [z.int(), time + day],
+  step: [z.int(), 1800, 'seconds of a bar'],
+  bars: [z.array(bar), [exampleOf(bar)], 'those that match, by the time of their event; steps without any are absent'],
+  failed: [count, 2, 'those that match and have failed, on all pages'],
+  resending: [resendingView.nullable(), null, 'the last time that failed ones were sent again since the start'],
+  deliveries: [z.array(adminCallback), [exampleOf(adminCallback)]],
+})
+export type DeliveryLog = z.input<typeof logView>
+
+const mostBars = 48
+const leastStep = 60
+
+/** What a filter asks of the store, and the time that it is about, in seconds. */
+async function asked(engine: Engine, { q: text, within, from, until, ...filter }: z.output<typeof logFilters>) {
+  const end = until ?? Date.now()
+  const begin = from ?? end - (within ?? day) * 1000
+  const query = await callbacksLike(engine, { ...filter, text, from: begin, until: end })
+  return { query, begin, end }
+}
+
+/** Newest first. */
+export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: LogQuery): Promise<DeliveryLog> {
+  const { outbox } = engine.store
+  const { query, begin, end } = await asked(engine, filter)
+  const step = Math.ceil((end - begin) / 1000 / mostBars / leastStep) * leastStep
+  const [rows, counts] = await Promise.all([outbox.list(query, { limit, offset }), outbox.counts(query, step * 1000)])
+  const bars = [...Map.groupBy(counts, ({ at }) => at)].map(([at, own]) => {
+    const of = (state: string): number => own.find((one) => one.state === state)?.count ?? 0
+    const [delivered, failed] = [of('delivered'), of('failed')]
+    return { at: seconds(at), delivered, failed, pending: of('pending'), skipped: of('skipped') }
+  })
+  return {
+    ...{ from: seconds(begin), until: seconds(end), step },
+    bars: bars.toSorted((left, right) => left.at - right.at),
+    failed: bars.reduce((sum, { failed }) => sum + failed, 0),
+    resending: presentResending(engine.webhooks.resending()),
+    deliveries: await presentRows(engine, rows),
+  }
+}
+
+function presentResending(last: Resending | null): DeliveryLog['resending'] {
+  if (last === null) return null
+  const { startedAt, ...shown } = last
+  return { started: seconds(startedAt), ...shown }
+}
+
+/** Those that match and have failed. `conflict` while others are being sent again. */
+export async function resendFailed(engine: Engine, filter: z.output<typeof logFilters>) {
+  const { query } = await asked(engine, filter)
+  const { startedAt, ...shown } = await engine.webhooks.resendFailed(query)
+  return { started: seconds(startedAt), ...shown }
+}
+
+export const deliveryRoutes = [
+  adminRoute('GET /admin/deliveries', {
+    summary:
+      'The delivery log over all webhooks: callbacks, newest first, and how many were delivered and failed over time',
+    query: logQuery,
+    response: logView,
+    handler: ({ query }, { engine }) => deliveryLog(engine, query),
+  }),
+  adminRoute('POST /admin/deliveries/redeliver', {
+    scope: 'act',
+    summary: 'Send the failed callbacks that match a filter again, at most 10,000',
+    description:
+      'Messages alone, oldest first, under the ids they had; not those of paused webhooks. What takes long is answered with `done` false and goes on; ' +
+      'GET /admin/deliveries says how far it is. A restart ends it.',
+    body: logFilters.meta({ examples: [{ webhook: ids.webhook, within: day }] }),
+    response: resendingView,
+    errors: [409],
+    handler: ({ body }, { engine }) => resendFailed(engine, body),
+  }),
+  adminRoute('GET /admin/deliveries/{id}', {
+    summary: 'Get a callback: its attempts, the answers, and why it matched',
+    response: deliveryDetail,
+    handler: ({ path }, { engine, signal }) => deliveryOf(engine, path.id, signal),
+  }),
+  adminRoute('POST /admin/deliveries/{id}/redeliver', {
+    scope: 'act',
+    summary: 'Send a callback again, under the same webhook-id',
+    response: redeliverAnswer,
+    errors: [409],
+    handler: async ({ path }, { engine }) => ({ success: true, redelivered: await redeliver(engine, path.id) }),
+  }),
+]

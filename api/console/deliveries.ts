@@ -1,0 +1,190 @@
+/** The delivery log over all webhooks, and one callback. */
+import { z } from 'zod'
+import {
+  type DeliveryDetail,
+  deliveryLog,
+  type DeliveryLog,
+  deliveryOf,
+  type DeliveryRow,
+  logFilters,
+  logQuery,
+  type LogQuery,
+  redeliver,
+  resendFailed,
+  type SentCallback,
+} from '../admin/deliveries.ts'
+import { html, type Html } from '../html.ts'
+import { deliveryStates } from '../lite/webhooks/schema.ts'
+import { action, page, type Visit } from './frame.ts'
+import { card, developerFilter, facts, field, lasted, link, moment, named, pill } from './parts.ts'
+import { ordinal, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
+
+const logPath = '/console/deliveries'
+
+const times = [
+  ['3600', 'last hour'],
+  ['86400', 'last day'],
+  ['604800', 'last 7 days'],
+  ['2592000', 'last 30 days'],
+] as const
+
+export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
+  const log = await deliveryLog(visit.engine, values)
+  const { deliveries: rows, failed } = log
+  const filters = html`${field('Subject, message or callback id', 'q', values, 'search')}
+  ${field('Account: address or id', 'account', values)} ${field('Webhook: URL or id', 'webhook', values)}
+  ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
+  ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? 86_400) : undefined })}`
+  const list = html`${stackedBars(log)} ${progress(log)} ${deliveryTable(rows)}`
+  const more = failed > 0 ? { more: resendForm(log, values, visit) } : {}
+  return searchedList({ title: 'Deliveries', values, filters, list, shown: rows.length, total: null, ...more }, visit)
+})
+
+function progress({ resending: last }: DeliveryLog): Html | null {
+  if (last === null) return null
+  const { queued, total, done, reason, started } = last
+  const words = done ? 'were queued again' : 'are queued again so far'
+  return html`<p class="note">
+    Failed callbacks, since ${moment(started)}: ${queued} of ${total} ${words}${reason !== null && `: ${reason}`}.
+    <progress max="${Math.max(1, total)}" value="${queued}" aria-label="Queued again"></progress>
+  </p>`
+}
+
+/** For what the page shows: the time is the page's, however long it stays open. */
+function resendForm({ from, until: end, failed }: DeliveryLog, values: LogQuery, { form }: Visit): Html {
+  const { developer, account, webhook, state, q } = values
+  const filter = { developer, account, webhook, state, q, from, until: end }
+  const hidden = Object.entries(filter)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
+  const words =
+    'Messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.'
+  return card(
+    'Send failed callbacks again',
+    html`<p class="soft">${words}</p>
+      ${form(`${logPath}/redeliver`, html`${hidden}<button class="danger">Send all failed again: ${failed}</button>`)}`,
+  )
+}
+
+export const resendAction = action(`${logPath}/redeliver`, logFilters, async ({ values }, { engine }) => {
+  const { queued, total, done } = await resendFailed(engine, values)
+  const { from, until: end, ...filter } = values
+  const to = link(logPath, { ...filter, from: from && from / 1000, until: end && end / 1000 })
+  return { to, notice: `${queued} of ${total} failed callbacks are queued again${done ? '' : ', and more follow'}.` }
+})
+
+export function deliveryTable(rows: readonly DeliveryRow[]): Html {
+  return table(rows, 'There are none yet.', {
+    Event: (row) => html`<a href="/console/deliveries/${row.delivery_id}">${row.event ?? row.kind}</a>`,
+    State: (row) => pill(row.state),
+    Subject: subjectOf,
+    Mailbox: ({ mailbox, email_account: id }) => (id === null ? null : named(`/console/accounts/${id}`, mailbox, id)),
+    Created: (row) => moment(row.created),
+    'Duration, or wait': tookOrWaits,
+    '#Attempts': (row) => row.attempt_count,
+    'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
+  })
+}
+
+function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {
+  return id === null ? null : named(link(`/console/accounts/${account}/trail`, { q: id }), subject, id)
+}
+
+function tookOrWaits({ created, finished, waits }: DeliveryRow): Html | string | null {
+  return finished === null ? waitWords(waits) : lasted((finished - created) * 1000)
+}
+
+export function waitWords(waits: DeliveryRow['waits']): Html | null {
+  if (waits === null) return null
+  const { behind, callback: id, until: at } = waits
+  const when = at === null ? null : until(at)
+  if (behind === 'receiver') return html`behind the failing receiver: one callback is tried ${when ?? 'now'}`
+  if (behind === 'turn') return html`is sent in its turn`
+  if (id === null) return html`next attempt ${when}`
+  return html`behind <a href="/console/deliveries/${id}">an earlier callback</a> of its email account: next attempt
+    ${when}`
+}
+
+type Attempt = DeliveryRow['attempts'][number]
+
+function lastAnswer({ attempts }: DeliveryRow): string | null {
+  const last = attempts.at(-1)
+  return last === undefined ? null : outcomeOf(last)
+}
+
+const outcomeOf = ({ error, status_code }: Attempt): string => error ?? String(status_code)
+
+export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
+  const seen = await deliveryOf(engine, path.id, call.signal)
+  const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
+  const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
+  ${card('Why it matched', verdictTable(seen.why))}
+  ${card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)}
+  ${card('Request', html`${request(seen)} ${kept(seen.data)}`)}`
+  return { title: 'Callback', content }
+})
+
+export function request({ request: { method, url, headers, body, why_no_body: why } }: SentCallback): Html {
+  const lines = [
+    `${method} ${url ?? '(no URL)'}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...(body === null ? [] : ['', JSON.stringify(body, null, 2)]),
+  ]
+  const words = 'Made anew of what the index has now, without texts of the mail; signatures are made at each attempt.'
+  return html`<p class="soft"><small>${words}</small></p>
+    ${scrolling('Request', html`<pre class="box">${lines.join('\n')}</pre>`)}
+    ${why !== null && html`<p>There is no body to show: ${why}.</p>`}`
+}
+
+function kept(data: DeliveryDetail['data']): Html {
+  return html`<details>
+    <summary>What is kept of the event</summary>
+    <pre class="box">${JSON.stringify(data, null, 2)}</pre>
+  </details>`
+}
+
+function deliveryFacts(seen: DeliveryDetail): Html {
+  const { due, channel_id: channel, webhook_id: webhookId, email_account: accountId } = seen
+  return facts({
+    State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
+    Event: seen.event ?? seen.kind,
+    Next: seen.waits === null ? null : html`${waitWords(seen.waits)}, ${ordinal(seen.attempt_count + 1)} try`,
+    Receiver: seen.url,
+    Created: moment(seen.created),
+    Finished: seen.finished === null ? null : moment(seen.finished),
+    Callback: html`<code>${seen.delivery_id}</code>`,
+    Webhook: webhookId === null ? null : named(`/console/webhooks/${webhookId}`, null, webhookId),
+    Queue:
+      due === null || channel === webhookId
+        ? null
+        : html`<a href="/console/webhooks/${channel}">the callbacks to this URL</a>`,
+    Developer: named(`/console/developers/${seen.developer_id}`, seen.developer_name, seen.developer_id),
+    Account: accountId === null ? null : named(`/console/accounts/${accountId}`, seen.mailbox, accountId),
+    Message: subjectOf(seen),
+  })
+}
+
+export function verdictTable(rows: DeliveryDetail['why']): Html {
+  return table(rows, 'It is no callback of a message: no filter was asked.', {
+    Filter: ({ filter }) => html`<code>${filter}</code>`,
+    Matched: ({ matched }) => (matched ? 'yes' : 'no'),
+    Why: ({ why }) => why,
+  })
+}
+
+export function attempt(one: Attempt): Html {
+  return html`<h3>${moment(one.timestamp)}: ${outcomeOf(one)}, after ${lasted(one.duration_ms)}</h3>
+    ${one.response !== null && one.response !== '' && html`<pre class="box">${one.response}</pre>`}`
+}
+
+export const redeliverAction = action(
+  '/console/deliveries/{id}/redeliver',
+  z.object({}),
+  async ({ path }, { engine }) => {
+    const again = (await redeliver(engine, path.id)) > 0
+    return {
+      to: `/console/deliveries/${path.id}`,
+      notice: again ? 'It is sent again, under the same webhook-id.' : 'It is on its way already.',
+    }
+  },
+)

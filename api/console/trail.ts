@@ -1,0 +1,111 @@
+/** The trail of a message; and what leads to it on the page of its account. */
+import { webhookQuery, listWebhooks } from '../admin/webhooks.ts'
+import { deliveryLog, logQuery } from '../admin/deliveries.ts'
+import { findAccount } from '../admin/accounts.ts'
+import { type Trail, type TrailMessage, trailOf, trailQuery } from '../admin/trail.ts'
+import { html, type Html } from '../html.ts'
+import { attempt, deliveryTable, request, verdictTable, waitWords } from './deliveries.ts'
+import { page, type Visit } from './frame.ts'
+import { card, facts, field, link, moment, named, pill, scrolling, table } from './parts.ts'
+import { webhookTable } from './webhooks.ts'
+
+const pathOf = (account: string): string => `/console/accounts/${account}/trail`
+
+export const trail = page('/console/accounts/{id}/trail', trailQuery, async ({ path: { id }, values }, visit) => {
+  const { engine, call } = visit
+  const { email } = await findAccount(engine, id)
+  const seen = await trailOf(engine, id, values.q, call.signal)
+  const { messages, known } = seen
+  const [message, ...others] = messages
+  const isOne = values.q !== undefined && message !== undefined && others.length === 0
+  const content = html`${card(
+    null,
+    html`<p>Account: ${named(`/console/accounts/${id}`, email, id)}</p>
+      ${question(id, values.q)}`,
+  )}
+  ${isOne ? way(message, seen) : messages.length > 0 ? card(values.q === undefined ? 'Newest messages' : 'Which one?', listOf(id, messages)) : absent(known)}`
+  return { title: isOne ? message.subject || '(no subject)' : 'Why did this mail not arrive?', content }
+})
+
+function question(id: string, q?: string): Html {
+  return html`<form class="row" action="${pathOf(id)}">
+    ${field('Message-ID, subject or message id', 'q', { q }, 'search')}<button class="main">Show its trail</button>
+  </form>`
+}
+
+function listOf(id: string, rows: readonly TrailMessage[]): Html {
+  const list = table(rows, '', {
+    Subject: (one) => named(link(pathOf(id), { q: one.id }), one.subject || '(no subject)', one.id),
+    From: ({ from }) => from.join(', '),
+    Received: ({ received }) => moment(received),
+    Folders: ({ folders }) => folders.join(', '),
+  })
+  return scrolling('Messages', list, 'wide')
+}
+
+function absent(known: readonly string[]): Html {
+  return card(
+    'It is not in the index',
+    html`<p>No message of this account has this id, Message-ID or subject. What is known of the account:</p>
+      <ul>
+        ${known.map((words) => html`<li>${words}</li>`)}
+      </ul>`,
+  )
+}
+
+function way(message: TrailMessage, { events, webhooks, more_webhooks: more, others }: Trail): Html {
+  const { id, email_message_id: name, from, to, sent, received, indexed, folders } = message
+  const came = facts({
+    From: from.join(', '),
+    To: to.join(', '),
+    Sent: moment(sent),
+    Received: moment(received),
+    'In the index': moment(indexed),
+    Folders: folders.length === 0 ? 'none: it was deleted or moved away' : folders.join(', '),
+    'Message-ID': name === null ? null : html`<code>${name}</code>`,
+    Message: html`<code>${id}</code>`,
+  })
+  const changes = table(events, 'No event is kept: it was there before the account, or the change log is past it.', {
+    Event: ({ kind }) => kind,
+    Folder: ({ folder }) => folder,
+    Seen: ({ seen }) => moment(seen),
+  })
+  const none = html`<p>No webhook hears of this account.</p>`
+  return html`${card('Received', html`${came} ${scrolling('Events', changes)}`)}
+  ${webhooks.length + others.length === 0 ? card('Webhooks', none) : webhooks.map(ofWebhook)}
+  ${more > 0 && card('More webhooks', html`<p>${more} more hear of this account.</p>`)}
+  ${others.length > 0 && card('Callbacks of webhooks that are gone', html`${others.map(sentOne)}`)}`
+}
+
+function ofWebhook({ id, callback_url: url, active, matched, why, callbacks }: Trail['webhooks'][number]): Html {
+  const words = matched ? 'wanted' : 'not wanted'
+  return card(
+    null,
+    html`<h2>${named(`/console/webhooks/${id}`, url, id)}</h2>
+      <p>${pill(words, matched ? 'good' : '')}${!active && html` <small>The webhook is inactive.</small>`}</p>
+      ${scrolling('Why', verdictTable(why))} ${callbacks.map(sentOne)}`,
+  )
+}
+
+function sentOne(one: Trail['others'][number]): Html {
+  const { delivery_id: id, event, kind, state, waits, reason, attempts } = one
+  return html`<h3>Callback ${named(`/console/deliveries/${id}`, event ?? kind, id)}</h3>
+    <p>${pill(state)} ${reason} ${waits !== null && waitWords(waits)}</p>
+    ${attempts.map(attempt)}
+    <details>
+      <summary>Request</summary>
+      ${request(one)}
+    </details>`
+}
+
+/** Of the page of an account. */
+export async function trailCards(id: string, { engine, live }: Visit): Promise<Html> {
+  const { webhooks, total } = await listWebhooks(engine, webhookQuery.parse({ account: id, limit: 10 }))
+  const { deliveries } = await deliveryLog(engine, logQuery.parse({ account: id, within: 30 * 86_400, limit: 10 }))
+  const all = html`<p><a href="${link('/console/deliveries', { account: id })}">All callbacks</a></p>`
+  const hooks = html`${webhookTable(webhooks)}
+  ${total > webhooks.length && html`<p><a href="${link('/console/webhooks', { account: id })}">All ${total}</a></p>`}`
+  return html`${card('Why did this mail not arrive?', question(id))}
+  ${card('Webhooks', scrolling('Webhooks', live('webhooks', hooks), 'wide'))}
+  ${card('Last callbacks', html`${scrolling('Last callbacks', live('callbacks', deliveryTable(deliveries)), 'wide')} ${all}`)}`
+}

@@ -1,0 +1,236 @@
+/** What operators look for by whatever they have of it, over all developers; and the names of what ids stand for. */
+import { badParameter } from './errors.ts'
+import { yieldToLoop } from './waits.ts'
+import type { RequeueQuery, Store } from './store/port.ts'
+import type { AccountRecord, DeveloperRecord, MessageRecord, OutboxState, UserRecord } from './store/records.ts'
+import { foldCase } from './store/rows.ts'
+import type { Webhooks } from './webhooks/index.ts'
+import { bareReference } from './webhooks/match.ts'
+
+export const foundKinds = ['account', 'user', 'developer', 'webhook', 'callback', 'message'] as const
+
+export interface Found {
+  readonly kind: (typeof foundKinds)[number]
+  readonly id: string
+  readonly name: string
+  readonly detail: string
+  /** It is what was asked for; otherwise it is only like it. */
+  readonly exact: boolean
+  /** Of a message and of a callback: the email account that it is of. */
+  readonly accountId: string | null
+}
+
+interface Sources {
+  readonly store: Store
+  readonly webhooks: Pick<Webhooks, 'all'>
+}
+
+/** Of each kind; what is meant comes first. */
+const mostFound = 20
+/** Of those that are like it, which are looked at for the one that is meant. */
+const mostLike = 200
+const mostWords = 5
+
+/** By kind, in their order. */
+export async function find({ store, webhooks }: Sources, asked: string): Promise<readonly Found[]> {
+  const text = asked.trim()
+  const [accounts, users, developers, callback] = await Promise.all([
+    accountsLike(store, text),
+    usersLike(store, text),
+    developersLike(store, text),
+    store.outbox.get(text),
+  ])
+  const hooks = webhooks
+    .all()
+    .filter(({ id, callbackUrl }) => id === text || callbackUrl.includes(text))
+    .map(({ id, callbackUrl: name, active }) =>
+      one('webhook', { id, name, detail: active ? '' : 'inactive', exact: id === text || name === text }),
+    )
+  const ofAccounts = new Set(accounts.filter(({ found: { exact } }) => exact).map(({ userId }) => userId))
+  const found = [
+    ...accounts.map((account) => account.found),
+    // Who is meant by the address of an account is found by the account.
+    ...users.filter(({ id, exact }) => id === text || !exact || !ofAccounts.has(id)),
+    ...developers,
+    ...hooks,
+    ...(callback === null ? [] : [callbackFound(callback)]),
+  ]
+  const messages = found.some(({ exact }) => exact) ? [] : await messagesNamed(store, text)
+  return foundKinds.flatMap((kind) =>
+    [...found, ...messages]
+      .filter((each) => each.kind === kind)
+      .toSorted((left, right) => Number(right.exact) - Number(left.exact))
+      .slice(0, mostFound),
+  )
+}
+
+function one(kind: Found['kind'], of: Omit<Found, 'kind' | 'accountId'>, accountId: string | null = null): Found {
+  return { kind, accountId, ...of }
+}
+
+type AccountFound = { readonly found: Found } & Pick<AccountRecord, 'userId'>
+
+async function accountsLike({ accounts }: Store, text: string): Promise<AccountFound[]> {
+  const places = await accounts.places({ text })
+  const known = await accounts.several(places.slice(0, mostLike).map(({ id }) => id))
+  return known.map(({ id, email, label, server, userId }) => {
+    const exact = [id, label].includes(text) || foldCase(email) === foldCase(text)
+    return { found: one('account', { id, name: email, detail: server, exact }), userId }
+  })
+}
+
+async function usersLike({ users }: Store, text: string): Promise<Found[]> {
+  const words = text.split(/\s+/).slice(0, mostWords)
+  const [byId, alike] = await Promise.all([users.several([text]), users.search(words, mostLike)])
+  return [...byId, ...alike].map((user) => {
+    const { id, emailAddresses } = user
+    const names = [nameOfUser(user), ...emailAddresses].map(foldCase)
+    const exact = id === text || names.includes(foldCase(text))
+    return one('user', { id, name: nameOfUser(user), detail: emailAddresses.join(', '), exact })
+  })
+}
+
+const developersAtOnce = 500
+
+async function developersLike({ developers }: Store, text: string): Promise<Found[]> {
+  const found: Found[] = []
+  for (let offset = 0; ; offset += developersAtOnce) {
+    const page = await developers.list({ limit: developersAtOnce, offset })
+    for (const developer of page) {
+      const { id, apiKey } = developer
+      const name = nameOfDeveloper(developer)
+      const exact = [id, apiKey].includes(text) || foldCase(name) === foldCase(text)
+      const like = exact || foldCase(name).includes(foldCase(text))
+      if (like) found.push(one('developer', { id, name, detail: apiKey, exact }))
+    }
+    if (page.length < developersAtOnce) return found
+    await yieldToLoop()
+  }
+}
+
+function callbackFound({
+  id,
+  kind,
+  event,
+  state,
+  accountId,
+}: NonNullable<Awaited<ReturnType<Store['outbox']['get']>>>) {
+  return one('callback', { id, name: event ?? kind, detail: state, exact: true }, accountId)
+}
+
+/** By our id or Message-ID, in all accounts. */
+async function messagesNamed({ messages, accounts }: Store, text: string): Promise<Found[]> {
+  const name = bareReference(text)
+  if (/\s/.test(name)) return []
+  const [byId, named] = await Promise.all([messages.several([name]), messages.everywhere(name, mostFound)])
+  const all = [...byId, ...named]
+  const owners = await accounts.several(all.map(({ accountId }) => accountId))
+  const emails = new Map(owners.map(({ id, email }) => [id, email]))
+  return all.map(({ id, subject, accountId }: MessageRecord) => {
+    const detail = emails.get(accountId) ?? ''
+    return one('message', { id, name: subject || '(no subject)', detail, exact: true }, accountId)
+  })
+}
+
+const nameOfDeveloper = ({ name, apiKey }: DeveloperRecord): string => name || apiKey
+
+function nameOfUser({ firstName, lastName, emailAddresses, id }: UserRecord): string {
+  return `${firstName} ${lastName}`.trim() || emailAddresses[0] || id
+}
+
+type Ids = readonly (string | null)[]
+
+/** Names of developers, names or addresses of users, addresses of accounts, by id; null = it is gone, or is none. */
+export async function namesOf(
+  { developers, users, accounts }: Pick<Store, 'developers' | 'users' | 'accounts'>,
+  ids: { readonly developers?: Ids; readonly users?: Ids; readonly accounts?: Ids },
+): Promise<(id: string | null) => string | null> {
+  const read = <T>(of: Ids = [], several: (some: readonly string[]) => Promise<readonly T[]>) => {
+    const some = [...new Set(of.filter((id) => id !== null))]
+    return some.length === 0 ? [] : several(some)
+  }
+  const [makers, people, mailboxes] = await Promise.all([
+    read(ids.developers, developers.several),
+    read(ids.users, users.several),
+    read(ids.accounts, accounts.several),
+  ])
+  const names = new Map([
+    ...makers.map((each) => [each.id, nameOfDeveloper(each)] as const),
+    ...people.map((each) => [each.id, nameOfUser(each)] as const),
+    ...mailboxes.map((each) => [each.id, each.email] as const),
+  ])
+  return (id) => (id === null ? null : (names.get(id) ?? null))
+}
+
+/** The messages of one account that are meant by an id or a Message-ID, or else by a part of the subject. */
+export async function messagesMeant({ messages }: Store, accountId: string, asked: string, limit: number) {
+  const named = await messages.findAll(accountId, bareReference(asked), limit)
+  return named.length > 0 ? named : messages.list(accountId, { subject: asked.trim() }, { limit, offset: 0 })
+}
+
+export interface CallbackFilter {
+  readonly developer?: string | undefined
+  /** A whole id, or part of the address. */
+  readonly account?: string | undefined
+  /** A whole id, or part of the URL. */
+  readonly webhook?: string | undefined
+  /** Id of a callback or message, Message-ID, or part of the subject. */
+  readonly text?: string | undefined
+  readonly state?: OutboxState | undefined
+  readonly from: number
+  readonly until: number
+}
+
+/** Accounts or webhooks that one filter names; more are no filter. */
+const mostNamed = 30
+
+/** `bad_request` when too many accounts or webhooks are meant. */
+export async function callbacksLike({ store, webhooks }: Sources, filter: CallbackFilter): Promise<RequeueQuery> {
+  const { developer, account, webhook, text, state, from, until } = filter
+  const few = (name: string, ids: readonly string[]): readonly string[] => {
+    if (ids.length <= mostNamed) return ids
+    throw badParameter(name, `${ids.length} match, which is more than ${mostNamed}: name one`)
+  }
+  const accounts = account === undefined ? undefined : await store.accounts.places({ text: account })
+  const meant = ({ id, callbackUrl }: { id: string; callbackUrl: string }): boolean =>
+    id === webhook || callbackUrl.includes(webhook ?? '')
+  const hooks = webhook === undefined ? undefined : webhooks.all().filter(meant)
+  const query: RequeueQuery = {
+    ...(developer === undefined ? {} : { developerId: developer }),
+    ...(accounts && {
+      accountId: few(
+        'account',
+        accounts.map(({ id }) => id),
+      ),
+    }),
+    ...(hooks && {
+      webhookId: few(
+        'webhook',
+        hooks.map(({ id }) => id),
+      ),
+    }),
+    ...(state === undefined ? {} : { states: [state] }),
+    ...{ createdFrom: from, createdUntil: until },
+  }
+  return text === undefined ? query : { ...query, ...(await callbacksNamed(store, query, text.trim())) }
+}
+
+/** Of callbacks that a subject is looked for in: the newest that match the other filters. */
+const mostLooked = 2000
+const lookedAtOnce = 200
+
+async function callbacksNamed(store: Store, query: RequeueQuery, text: string): Promise<RequeueQuery> {
+  if ((await store.outbox.get(text)) !== null) return { ids: [text] }
+  const named = await messagesNamed(store, text)
+  if (named.length > 0) return { messageId: named.map(({ id }) => id) }
+  const messageId = new Set<string>()
+  for (let offset = 0; offset < mostLooked; offset += lookedAtOnce) {
+    const rows = await store.outbox.list(query, { limit: lookedAtOnce, offset })
+    const ids = rows.flatMap((row) => row.messageId ?? [])
+    for (const { id, subject } of await store.messages.several(ids))
+      if (foldCase(subject).includes(foldCase(text))) messageId.add(id)
+    if (rows.length < lookedAtOnce) break
+    await yieldToLoop()
+  }
+  return { messageId: [...messageId] }
+}

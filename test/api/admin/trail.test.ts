@@ -1,0 +1,222 @@
+/** What operators look up: the search, the trail of a message, the delivery log, and failed callbacks sent again. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
+import { until } from '../../support/until.ts'
+import type { Json, TestMailbox } from '../lite/rig.ts'
+import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
+
+describe('what operators look up', () => {
+  let rig: AdminRig
+  let receiver: CallbackReceiver
+  let box: TestMailbox
+  let wanting = ''
+  let refusing = ''
+  let failing = ''
+  const broken = new Set(['/failing', '/paused'])
+
+  before(async () => {
+    rig = await startAdminRig({ env: { MAILROOM_WRONG_KEYS: '0', MAILROOM_WEBHOOK_SCHEDULE: '20ms' } })
+    receiver = await startReceiver()
+    receiver.behave(({ path }) => (broken.has(path) ? 500 : 200))
+    box = await rig.mailbox('walt')
+    await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
+    const hook = async (path: string, filter: Json): Promise<string> => {
+      const body = { callback_url: receiver.url + path, ...filter }
+      return String((await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, body))['webhook_id'])
+    }
+    wanting = await hook('/wanting', { filter_subject: 'hello' })
+    refusing = await hook('/refusing', { filter_subject: 'invoice' })
+    failing = await hook('/failing', { filter_subject: 'hello', retry_schedule: '1s' })
+    await box.deliver({ subject: 'hello there', id: 'one', text: 'a private word' })
+    await until('one failed', async () => (await log('state=failed')).length === 1)
+    await until('one delivered', async () => (await log('state=delivered')).length === 1)
+  })
+  after(async () => {
+    await rig.close()
+    await receiver.close()
+  })
+
+  const get = (path: string) => rig.good('read', 'GET', path)
+  const log = async (query: string): Promise<Json[]> =>
+    (await get(`/admin/deliveries?${query}`))['deliveries'] as Json[]
+  const found = async (q: string): Promise<[unknown, unknown, unknown][]> => {
+    const { found: all } = await get(`/admin/search?q=${encodeURIComponent(q)}`)
+    return (all as Json[]).map(({ kind, id, exact }) => [kind, id, exact])
+  }
+
+  test('the search finds one thing of each kind by what is exactly its own', async () => {
+    const [row] = await log('state=delivered')
+    const user = await rig.engine.store.users.several([box.userId])
+    const developerId = user[0]?.developerId ?? ''
+    const message = row?.['message_id']
+    const expected: readonly (readonly [string, string, unknown])[] = [
+      [box.email, 'account', box.accountId],
+      [box.email.toUpperCase(), 'account', box.accountId],
+      [box.accountId, 'account', box.accountId],
+      [box.userId, 'user', box.userId],
+      [developerId, 'developer', developerId],
+      [wanting, 'webhook', wanting],
+      [`${receiver.url}/wanting`, 'webhook', wanting],
+      [String(row?.['delivery_id']), 'callback', row?.['delivery_id']],
+      [String(message), 'message', message],
+      ['<one@sender.example>', 'message', message],
+      [' one@sender.example ', 'message', message],
+    ]
+    for (const [q, kind, id] of expected)
+      assert.deepEqual(
+        (await found(q)).filter(([, , exact]) => exact),
+        [[kind, id, true]],
+        q,
+      )
+  })
+
+  test('the search shows by kind what is only alike, and nothing of what is unknown', async () => {
+    assert.deepEqual(
+      (await found('wal')).map(([kind, , exact]) => [kind, exact]),
+      [
+        ['account', false],
+        ['user', false],
+      ],
+    )
+    assert.equal((await found(receiver.url)).filter(([kind]) => kind === 'webhook').length, 3)
+    assert.deepEqual(await found('nobody@nowhere.example'), [])
+    assert.equal((await rig.as(rig.tokens.read, 'GET', '/admin/search?q=')).status, 400)
+    await refusesOthers(rig, 'GET', '/admin/search?q=x', 'read')
+  })
+
+  const trail = (q?: string) =>
+    get(`/admin/accounts/${box.accountId}/trail${q === undefined ? '' : `?q=${encodeURIComponent(q)}`}`)
+
+  test('the trail says of each webhook why or why not, with each attempt and its request', async () => {
+    for (const q of ['one@sender.example', '<one@sender.example>', 'ELLO the']) {
+      const { messages, events, webhooks, known } = await trail(q)
+      assert.equal((messages as Json[])[0]?.['subject'], 'hello there')
+      assert.deepEqual((messages as Json[])[0]?.['folders'], ['INBOX'])
+      assert.deepEqual(
+        (events as Json[]).map(({ kind, folder }) => [kind, folder]),
+        [['received', 'INBOX']],
+      )
+      assert.deepEqual(known, [])
+      const of = (id: string) => (webhooks as Json[]).find((one) => one['id'] === id) ?? assert.fail(id)
+      assert.deepEqual([of(wanting)['matched'], of(refusing)['matched'], of(failing)['matched']], [true, false, true])
+      const refused = (of(refusing)['why'] as Json[]).find(({ matched }) => matched === false) ?? assert.fail()
+      assert.equal(refused['filter'], 'filter_subject')
+      assert.match(String(refused['why']), /hello there/)
+      assert.deepEqual(of(refusing)['callbacks'], [])
+      const [sent] = of(failing)['callbacks'] as Json[]
+      const attempts = sent?.['attempts'] as Json[]
+      assert.deepEqual([sent?.['state'], attempts.map((one) => one['status_code'])], ['failed', [500, 500]])
+      const request = sent?.['request'] as Json
+      assert.equal(request['url'], `${receiver.url}/failing`)
+      assert.match(JSON.stringify(request['body']), /hello there/)
+      assert.doesNotMatch(JSON.stringify(webhooks), /a private word/)
+    }
+  })
+
+  test('its verdicts are those of the filters that are in force', async () => {
+    const { webhooks } = await trail('one@sender.example')
+    const account = (await rig.engine.store.accounts.get(box.accountId)) ?? assert.fail()
+    const message = (await rig.engine.store.messages.find(box.accountId, 'one@sender.example')) ?? assert.fail()
+    for (const one of webhooks as Json[]) {
+      const webhook = rig.engine.webhooks.known(String(one['id'])) ?? assert.fail()
+      const asking = { signal: AbortSignal.timeout(5000), reads: () => undefined }
+      const { verdicts, matched } = await rig.engine.webhooks.explain(webhook, account, message, asking)
+      assert.deepEqual([one['why'], one['matched']], [verdicts, matched])
+    }
+  })
+
+  test('several messages are shown to be chosen from; without a name the newest', async () => {
+    await box.deliver({ subject: 'hello again' })
+    await until('both', async () => ((await trail('hello'))['messages'] as Json[]).length === 2)
+    assert.deepEqual((await trail('hello'))['webhooks'], [])
+    assert.equal(((await trail())['messages'] as Json[])[0]?.['subject'], 'hello again')
+  })
+
+  test('of a mail that is not in the index it says how account and folders are', async () => {
+    const words = async () => ((await trail('unknown@mail.example'))['known'] as string[]).join(' ')
+    assert.match(await words(), /It is connected and hears of new mail.*INBOX was caught up at/)
+    await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/pause`)
+    await until('paused', async () =>
+      (await words()).includes('An operator has paused it. Nothing, until it is resumed.'),
+    )
+    await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/resume`)
+    assert.equal((await rig.as(rig.tokens.read, 'GET', `/admin/accounts/${'0'.repeat(24)}/trail`)).status, 404)
+    await refusesOthers(rig, 'GET', `/admin/accounts/${box.accountId}/trail`, 'read')
+  })
+
+  test('the log names subject, mailbox and developer, and filters by each of what it shows', async () => {
+    await until('all are finished', async () => (await log('state=pending')).length === 0)
+    // With the notice that the receiver of one fails, which nobody asked for.
+    const whole = await log('')
+    const all = whole.filter(({ kind }) => kind === 'message')
+    assert.deepEqual([all.length, whole.length], [4, 5])
+    assert.deepEqual([all[0]?.['subject'], all[0]?.['mailbox']], ['hello again', box.email])
+    assert.equal(typeof all[0]?.['developer_name'], 'string')
+    const size = async (query: string) => (await log(query)).length
+    const first = String(all.at(-1)?.['message_id'])
+    const counts: Readonly<Record<string, number>> = {
+      'state=failed': 2,
+      [`account=${box.accountId}`]: 5,
+      'account=walt@': 5,
+      'account=nobody': 0,
+      [`webhook=${wanting}`]: 2,
+      'webhook=/failing': 3,
+      'webhook=/failing&state=delivered': 0,
+      'q=AGAIN': 2,
+      'q=nothing': 0,
+      [`q=${first}`]: 2,
+      'q=one@sender.example': 2,
+      [`q=${String(all[0]?.['delivery_id'])}`]: 1,
+      'developer=nobody': 0,
+      'within=3600': 5,
+      'until=1': 0,
+      'limit=3&offset=3': 2,
+    }
+    for (const [query, expected] of Object.entries(counts)) assert.equal(await size(query), expected, query)
+    await refusesOthers(rig, 'GET', '/admin/deliveries', 'read')
+  })
+
+  test('its bars count what matches by time, whatever the page', async () => {
+    const { bars, failed, step, from } = await get('/admin/deliveries?limit=1')
+    const sum = (state: string) => (bars as Json[]).reduce((all, one) => all + Number(one[state]), 0)
+    assert.deepEqual([sum('delivered'), sum('failed'), failed], [2, 2, 2])
+    assert(
+      (bars as Json[]).every(({ at }) => Number(at) % Number(step) === 0 && Number(at) > Number(from) - Number(step)),
+    )
+    const { bars: few } = await get(`/admin/deliveries?webhook=${failing}`)
+    assert.deepEqual(
+      (few as Json[])
+        .map((one) => [one['delivered'], one['failed']])
+        .flat()
+        .filter(Boolean),
+      [2],
+    )
+  })
+
+  test('failed ones that match are sent again, once, and leave a record; those of a paused webhook stay', async () => {
+    const again = (body: Json) => rig.good('act', 'POST', '/admin/deliveries/redeliver', body)
+    await refusesOthers(rig, 'POST', '/admin/deliveries/redeliver', 'act')
+    assert.deepEqual((({ total, queued, done }) => [total, queued, done])(await again({ webhook: wanting })), [
+      0,
+      0,
+      true,
+    ])
+    const seen = receiver.all.filter(({ path }) => path === '/failing').length
+    broken.delete('/failing')
+    const { total, queued, done, reason } = await again({ q: 'again' })
+    assert.deepEqual([total, queued, done, reason], [1, 1, true, null])
+    await until('it is delivered', async () => (await log('state=failed')).length === 1)
+    assert.equal(receiver.all.filter(({ path }) => path === '/failing').length, seen + 1)
+    const { resending } = await get('/admin/deliveries')
+    assert.equal((resending as Json)['queued'], 1)
+    await rig.ok('POST', `/lite/users/${box.userId}/webhooks/${failing}`, { active: 0 })
+    const paused = await again({})
+    assert.deepEqual([paused['total'], paused['queued'], paused['done']], [1, 0, true])
+    assert.match(String(paused['reason']), /paused/)
+    assert.equal((await log('state=failed')).length, 1)
+    const audit = await rig.as(rig.tokens.read, 'GET', '/admin/audit')
+    const record = (audit.json as unknown as Json[]).find(({ details }) => (details as Json)['q'] === 'again')
+    assert.deepEqual([record?.['action'], record?.['outcome']], ['deliveries redeliver', 'done'])
+  })
+})
