@@ -353,5 +353,11 @@ suite('the command line with a service', () => {
     assert.match(await good('--version'), /^\d+\.\d+\.\d+\n$/)
     const script = `${await good('completion')}\nCOMP_WORDS=(mailroom rec) COMP_CWORD=1; _mailroom; echo "\${COMPREPLY[@]}"`
     assert.equal(spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout, 'reconnect\n')
+    assert.match(await good('completion', 'zsh'), /bashcompinit[^]*complete -F _mailroom mailroom/)
+    assert.match(
+      await good('completion', 'fish'),
+      /^complete -c mailroom -f -n __fish_use_subcommand -a reconnect -d '/m,
+    )
+    assert.equal((await mailroom(env, 'completion', 'tcsh')).status, 2)
   })
 })
