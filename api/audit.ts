@@ -39,7 +39,8 @@ export function audited({ store, log }: Engine, exchange: Exchange, status: numb
       return value === undefined ? [] : [[name, text.slice(0, longestDetail)]]
     }),
   )
-  const [target = ''] = Object.values(parameters)
+  const named = [exchange.madeId, ...Object.values(parameters), exchange.values['host'], exchange.values['what']]
+  const target = named.find((one) => typeof one === 'string') ?? ''
   const record = { id: newId(at), at, ...actor, address, action: actionOf(route), target, details, status }
   log.info({ audit: record }, 'an operator acted')
   store.audit.append(record).catch((error: unknown) => log.error({ err: error, audit: record }, 'audit record lost'))

@@ -51,6 +51,8 @@ export class Exchange {
   caller: string | null = null
   /** The operator that calls, for the audit trail. */
   actor: Actor | null = null
+  /** What the operator made, for the audit trail; otherwise the call itself names it. */
+  madeId: string | null = null
   /** The message of a multipart body; held until the answer is out. */
   upload: Spooled | null = null
   /** What the answer holds of the budget. */
@@ -154,9 +156,14 @@ export class Call {
     return Array.isArray(value) ? value.join(', ') : value
   }
 
-  /** Notes the operator of a form of the console. */
-  actsAs(actor: Actor): void {
+  /** Notes the operator of a form of the console; null = nothing is done. */
+  actsAs(actor: Actor | null): void {
     this.#exchange.actor = actor
+  }
+
+  /** Notes the id of what the operator has made. */
+  made(id: string): void {
+    this.#exchange.madeId = id
   }
 
   asksForJson(): boolean {

@@ -60,3 +60,4 @@ export { compileFileName, filterParameters, type FilterParameter, type FilterVer
 export { headerBlockText, headerObject, readAppended } from './messages/headers.ts'
 export { spool, type Spooled, withCrlf } from './spool.ts'
 export { runStoreCommand } from './store/copy.ts'
+export type { WireLine } from './observe/wire.ts'

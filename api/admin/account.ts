@@ -16,9 +16,10 @@ import {
   notFound,
   shownCounts,
   reconnectToken,
+  type WireLine,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
-import { address, answer, time, view } from '../examples.ts'
+import { address, answer, exampleOf, time, view } from '../examples.ts'
 import { eventStreamHeaders, StreamAnswer } from '../route.ts'
 import { filledText } from '../values.ts'
 import { accountFields, accountRow, type AccountRow, findAccount, presentAccount } from './accounts.ts'
@@ -33,6 +34,14 @@ export const explanationView = answer({
     ['The mail server answers again.', 'Reconnect tries at once (mailroom reconnect 7c9e6679f81d4b1c8a2e3d4f).'],
   ],
 })
+
+const lineView = answer({
+  at: [z.number(), time],
+  connection: [z.int().nullable(), 3, 'of this account, counted since the start; null = a step of its actor'],
+  line: [z.string(), '> A3 NOOP'],
+})
+export type LineRow = z.input<typeof lineView>
+const presentLine = (line: WireLine): LineRow => ({ ...line, at: line.at / 1000 })
 
 const accountView = view('AdminAccountDetail', {
   ...accountFields,
@@ -53,19 +62,16 @@ const accountView = view('AdminAccountDetail', {
   ...wayFields,
   explain: explanationView,
   steps: [z.array(stepView), [], 'the last 100, oldest first'],
-  wire: [
-    z.array(z.string()),
-    ['> A3 NOOP', '< A3 OK done'],
-    'the last 200 lines of its connections, secrets and content masked',
-  ],
+  wire: [z.array(lineView), [exampleOf(lineView)], 'the last 200 lines, secrets and content masked'],
   frozen: [
     answer({
       at: [z.int(), time],
       failure: [z.string(), 'network'],
-      lines: [z.array(z.string()), ['> A3 NOOP']],
+      connection: [z.int().nullable(), 3, 'the one that failed'],
+      lines: [z.array(lineView), [exampleOf(lineView)]],
     }).nullable(),
     null,
-    'the lines as they were at the last failure',
+    'the last failure: the lines of its connection, and the steps since that was opened',
   ],
   folders: [
     z.array(
@@ -105,8 +111,8 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     steps: presentSteps(seen),
     ...presentWays(seen),
     explain: explainAccount(engine, account),
-    wire: wire?.lines() ?? [],
-    frozen: frozen && { at: seconds(frozen.at), failure: frozen.failure, lines: [...frozen.lines] },
+    wire: (wire?.lines() ?? []).map(presentLine),
+    frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },
     folders: folders.map(presentFolder),
     queues: engine.accounts.queues(id),
   }
@@ -142,7 +148,8 @@ function accountEvents({ accounts }: Engine, id: string, signal: AbortSignal): S
 }
 
 function eventOf(news: AccountNews): string {
-  const [name, data] = 'line' in news ? ['line', news.line] : ['step', { ...news.step, at: news.step.at / 1000 }]
+  const [name, data] =
+    'line' in news ? ['line', presentLine(news.line)] : ['step', { ...news.step, at: news.step.at / 1000 }]
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
@@ -292,7 +299,7 @@ export const accountRoutes = [
   }),
   adminRoute('GET /admin/accounts/{id}/events', {
     summary: 'Watch an email account: each step and each line of its connections, as server-sent events',
-    description: '`step` has a step as GET /admin/accounts/{id} shows it, `line` a text. It does not end by itself.',
+    description: '`step` and `line` are as in GET /admin/accounts/{id}. It does not end by itself.',
     response: 'events',
     async handler({ path }, { engine, signal }) {
       await findAccount(engine, path.id)

@@ -142,7 +142,11 @@ export const developerRoutes = [
     summary: 'Make a developer with an API key; its secret is shown this once',
     body: z.object({ name: nameText.meta({ description: 'for operators', examples: ['Example'] }) }),
     response: developerKey,
-    handler: async ({ body }, { engine }) => presentKey(engine, await engine.developers.create(body.name)),
+    async handler({ body }, call) {
+      const made = await call.engine.developers.create(body.name)
+      call.made(made.developer.id)
+      return presentKey(call.engine, made)
+    },
   }),
   adminRoute('POST /admin/developers/{id}/rotate', {
     scope: 'keys',
@@ -217,10 +221,12 @@ export const tokenRoutes = [
       }).meta({ examples: ['read,act'] }),
     }),
     response: answer({ ...tokenFields, token: [z.string(), 'mra_5e8d7c6b_x3v9', 'shown this once'] }),
-    async handler({ body: { name, scopes } }, { engine, caller }) {
-      const maker = await engine.operators.token(caller)
+    async handler({ body: { name, scopes } }, call) {
+      const { engine } = call
+      const maker = await engine.operators.token(call.caller)
       for (const scope of scopes) checkScope(maker, scope)
       const { record, token } = await engine.operators.createToken(name, scopes)
+      call.made(record.id)
       return { ...presentToken(record), token }
     },
   }),

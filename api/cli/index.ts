@@ -28,7 +28,17 @@ import {
   showTokens,
   showTop,
 } from './show.ts'
-import { type Command, completion, type Given, readWords, type Terminal, usage, UsageError, usageOf } from './usage.ts'
+import {
+  type Command,
+  completion,
+  type Given,
+  readWords,
+  shells,
+  type Terminal,
+  usage,
+  UsageError,
+  usageOf,
+} from './usage.ts'
 
 /** Answers the exit status: 0 done, 1 failed, 2 wrong usage. */
 export async function runCli(words: readonly string[], terminal: Terminal): Promise<number> {
@@ -106,9 +116,12 @@ const commands: Readonly<Record<string, Command>> = {
     run: restore,
   },
   completion: {
-    does: 'completion of commands and options for bash: source <(mailroom completion)',
-    run({ terminal }) {
-      terminal.out(completion(commands))
+    ...{ words: '[bash | zsh | fish]', most: 1 },
+    does: 'completion of commands and options: source <(mailroom completion bash)',
+    run({ words: [word = 'bash'], terminal }) {
+      const shell = shells.find((known) => known === word)
+      if (shell === undefined) throw new UsageError(`completion: expected ${shells.join(', ')}, got ${word}`)
+      terminal.out(completion(commands, shell))
       return Promise.resolve()
     },
   },

@@ -1,7 +1,7 @@
 /** Answers of the admin API as lines for people. */
 import type { z } from 'zod'
 import type { accountList } from '../admin/accounts.ts'
-import type { explanationView } from '../admin/account.ts'
+import type { explanationView, LineRow } from '../admin/account.ts'
 import type { overviewView } from '../admin/overview.ts'
 import type { retentionView } from '../admin/store.ts'
 import type { developerView, tokenView } from '../admin/keys.ts'
@@ -114,11 +114,13 @@ export function showRetention(answer: unknown): readonly string[] {
   })
 }
 
-/** A step of an actor, or a line of its connections. */
+type News = { readonly at: number } & ({ readonly event: string; readonly state: string } | Omit<LineRow, 'at'>)
+
+/** A step of an actor, or a line of its connections with the number of the connection. */
 export function showEvent(data: string): readonly string[] {
-  const news = JSON.parse(data) as string | { readonly at: number; readonly event: string; readonly state: string }
-  if (typeof news === 'string') return [printable(news)]
-  return [printable(`${new Date(news.at * 1000).toISOString().slice(11, 23)} ${news.event} → ${news.state}`)]
+  const news = JSON.parse(data) as News
+  const text = 'line' in news ? `#${news.connection} ${news.line}` : `${news.event} → ${news.state}`
+  return [printable(`${new Date(news.at * 1000).toISOString().slice(11, 23)} ${text}`)]
 }
 
 /** What was made, its secret last: it is shown this once. */

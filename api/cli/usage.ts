@@ -118,12 +118,17 @@ export function usage(commands: Readonly<Record<string, Command>>): string {
   ].join('\n')
 }
 
-/** For `source <(mailroom completion)`: commands, and the options of each. */
-export function completion(commands: Readonly<Record<string, Command>>): string {
+export const shells = ['bash', 'zsh', 'fish'] as const
+
+/** For `source <(mailroom completion bash)`: commands, and the options of each. */
+export function completion(commands: Readonly<Record<string, Command>>, shell: (typeof shells)[number]): string {
+  if (shell === 'fish') return fishCompletion(commands)
   const cases = Object.entries(commands).map(([name, { options: own = [] }]) => {
     return `    ${name}) words="${[...own, ...common].map((option) => `--${option}`).join(' ')}" ;;`
   })
   return [
+    // zsh has the completion of bash in a function of its own.
+    ...(shell === 'zsh' ? ['autoload -U +X compinit && compinit', 'autoload -U +X bashcompinit && bashcompinit'] : []),
     '_mailroom() {',
     `  local words="${Object.keys(commands).join(' ')}"`,
     '  [ "$COMP_CWORD" -gt 1 ] && case "${COMP_WORDS[1]}" in',
@@ -133,4 +138,15 @@ export function completion(commands: Readonly<Record<string, Command>>): string 
     '}',
     'complete -F _mailroom mailroom',
   ].join('\n')
+}
+
+function fishCompletion(commands: Readonly<Record<string, Command>>): string {
+  const quoted = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`
+  const rows = Object.entries(commands).flatMap(([name, { does, options: own = [] }]) => [
+    `complete -c mailroom -f -n __fish_use_subcommand -a ${name} -d ${quoted(does)}`,
+    ...[...own, ...common].map(
+      (option) => `complete -c mailroom -f -n '__fish_seen_subcommand_from ${name}' -l ${option}`,
+    ),
+  ])
+  return rows.join('\n')
 }

@@ -1,7 +1,14 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
 import { conditions, drawings, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
-import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount, reconnectLink } from '../admin/account.ts'
+import {
+  type AccountDetail,
+  accountDetail,
+  type LineRow,
+  readFolderAnew,
+  reconnectAccount,
+  reconnectLink,
+} from '../admin/account.ts'
 import { sentence } from '../admin/shared.ts'
 import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
@@ -22,7 +29,7 @@ import {
   nextWords,
   pill,
 } from './parts.ts'
-import { shownOnce, scrolling, searchedList, select, since, steps, table } from './parts.ts'
+import { shownOnce, scrolling, searchedList, select, since, steps, strip, table } from './parts.ts'
 
 const ages = [
   ['60', 'a minute'],
@@ -76,9 +83,10 @@ export const account = page('/console/accounts/{id}', z.object({}), async ({ pat
   const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
     ${card('Why', live('why', why(seen.explain)))} ${await trailCards(path.id, visit)}
     ${chartCard(`State chart of ${seen.email}`, drawings.account, seen, live)}
+    ${card('The last steps', live('strip', strip(seen.steps)))}
     <div class="halves">
       ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}
-      ${card('Wire', html`${scrolling('Wire', live('wire', wire(seen.wire)), 'scroll tail')} ${frozen(seen.frozen, live)}`)}
+      ${card('Wire (UTC), with the steps', html`${scrolling('Wire', live('wire', wire(seen.wire)), 'scroll tail')} ${frozen(seen.frozen, live)}`)}
       ${card('Folders', html`${scrolling('Folders', live('folders', folders(seen.folders)))} ${anew(seen, visit)}`)}
       ${card('Queues', live('queues', queues(seen.queues)))}
     </div>`
@@ -153,13 +161,27 @@ function why({ why: words, since: at, next, would_change: changes }: AccountDeta
     }`
 }
 
-function wire(lines: readonly string[]): Html {
-  return lines.length === 0 ? html`<p class="soft">No line yet.</p>` : html`<pre class="box">${lines.join('\n')}</pre>`
+/** Lines of connections by their numbers, and steps of the actor between them. */
+function wire(lines: readonly LineRow[]): Html {
+  if (lines.length === 0) return html`<p class="soft">No line yet.</p>`
+  const rows = lines.map(({ at, connection, line }) => {
+    const from = connection === null ? '' : `#${connection}`
+    return html`<li class="${connection === null ? 'step' : `c${connection % 4}`}">
+      <time>${clockOf(at)}</time><b>${from}</b><span>${line}</span>
+    </li>`
+  })
+  return html`<ol class="wire">
+    ${rows}
+  </ol>`
 }
+
+/** With milliseconds. */
+const clockOf = (at: number): string => new Date(at * 1000).toISOString().slice(11, 23)
 
 /** What is live lies in the element that opens, so that it stays open. */
 function frozen(seen: AccountDetail['frozen'], live: Visit['live']): Html {
-  const words = seen === null ? html`none yet` : html`${seen.failure}, ${moment(seen.at)}`
+  const from = seen?.connection === null ? '' : `, connection #${seen?.connection}`
+  const words = seen === null ? html`none yet` : html`${seen.failure}, ${moment(seen.at)}${from}`
   return html`<details>
     <summary>At the last failure: ${live('frozen-at', words, 'span')}</summary>
     ${scrolling('Wire at the last failure', live('frozen', wire(seen?.lines ?? [])), 'scroll tail')}

@@ -60,9 +60,11 @@ async function nameOf(engine: Engine, id: string): Promise<string> {
 }
 
 const developerActions = [
-  action(developersPath, z.object({ name: filledText }), async ({ values }, { engine }) =>
-    withSecret('A new developer', await engine.developers.create(values.name)),
-  ),
+  action(developersPath, z.object({ name: filledText }), async ({ values }, { engine, call }) => {
+    const made = await engine.developers.create(values.name)
+    call.made(made.developer.id)
+    return withSecret('A new developer', made)
+  }),
   ...confirmed({
     path: `${developersPath}/{id}/rotate`,
     ...{ title: 'A new secret', button: 'Make a new secret' },
@@ -170,9 +172,10 @@ const tokenBody = z.object({
   keys: flag.optional(),
 })
 
-const makeToken = action(tokensPath, tokenBody, async ({ values }, { engine }) => {
+const makeToken = action(tokensPath, tokenBody, async ({ values }, { engine, call }) => {
   const scopes = operatorScopes.filter((scope) => values[scope] === true)
-  const { token } = await engine.operators.createToken(values.name, scopes)
+  const { token, record } = await engine.operators.createToken(values.name, scopes)
+  call.made(record.id)
   return shownOnce('A new token', { Token: token }, tokensPath)
 })
 

@@ -43,11 +43,17 @@ svg.line { display: block; width: 100%; height: 54px; margin-top: 8px; } svg.lin
 figure { margin: 0 0 14px; } figcaption { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 2px 14px; font-size: 12.5px; color: var(--soft); }
 svg.bars { display: block; width: 100%; height: 72px; margin-bottom: 4px; border-bottom: 1px solid var(--line); } svg.bars .good { fill: var(--good); } svg.bars .bad { fill: var(--bad); }
 svg.bar { width: 100%; height: 8px; } svg.bar rect { fill: var(--line); } svg.bar rect.part { fill: var(--calm); } svg.bar rect.good { fill: var(--good); } svg.bar rect.busy { fill: var(--busy); } svg.bar rect.bad { fill: var(--bad); }
+svg.strip { display: block; width: 100%; height: 24px; border-radius: 5px; } .strip rect { fill: var(--calm); } .strip .good { fill: var(--good); } .strip .busy { fill: var(--busy); } .strip .bad { fill: var(--bad); } .strip rect:hover { opacity: .6; }
+.ends { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 16px; margin: 6px 0 0; }
+.wire { margin: 0; padding: 10px 14px; border-radius: 8px; list-style: none; font: 12.5px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; color: var(--code-ink); background: var(--code); }
+.wire li { display: grid; grid-template-columns: 92px 34px minmax(0, 1fr); gap: 8px; overflow-wrap: anywhere; } .wire time { color: #98a4ba; } .wire b { font-weight: 600; }
+.wire .c0 b { color: #8fb3ff; } .wire .c1 b { color: #6fd8ae; } .wire .c2 b { color: #f0b86a; } .wire .c3 b { color: #e79be0; } .wire .step span { color: #fff; font-weight: 700; }
 ${chartStyle}/* For those who hear the page. */
 .away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .login { max-width: 380px; margin: 12vh auto 0; } .login form { display: grid; gap: 12px; } [hidden] { display: none !important; }
 #stale, #gone { margin: 0; color: var(--bad); font-size: 13px; }
 @media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } header [role=search], header [role=search] input { order: 2; width: 100%; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label { width: calc(50% - 5px); } form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; }
+  .wire li { grid-template-columns: 84px minmax(0, 1fr); gap: 0 6px; padding: 2px 0; font-size: 11.5px; } .wire span { grid-column: 1 / -1; }
   /* Each row of a list is a card. */
   .wide table { min-width: 0; } .wide table, .wide tbody, .wide tr { display: block; } .wide thead { display: none; }
   .wide tr { margin-bottom: 10px; padding: 9px 12px; border: 1px solid var(--line); border-radius: 10px; }

@@ -333,3 +333,38 @@ export function steps(rows: readonly z.input<typeof stepView>[]): Html {
     '#Duration': ({ ms }) => (ms === null ? null : lasted(ms)),
   })
 }
+
+/** A part for each step, as wide as the logarithm of its time: of steps that take milliseconds some take days. */
+export function strip(rows: readonly z.input<typeof stepView>[]): Html {
+  const [first, last] = [rows[0], rows.at(-1)]
+  if (first === undefined || last === undefined) return html`<p class="soft">No step since the start.</p>`
+  const widths = rows.map(({ ms }) => 6 + Math.log10(1 + (ms ?? 10_000)) ** 2)
+  const whole = widths.reduce((sum, width) => sum + width, 0)
+  let left = 0
+  const parts = rows.map(({ at, event, state, ms }, index) => {
+    const width = widths[index] ?? 0
+    left += width
+    const words = `${iso(at).slice(0, 23).replace('T', ' ')} ${event}: ${state}${ms === null ? '' : `, ${lasted(ms)}`}`
+    return html`<rect
+      class="${toneOf(state)}"
+      x="${(left - width).toFixed(1)}"
+      width="${(width - 1.5).toFixed(1)}"
+      height="24"
+      ><title>${words}</title></rect
+    >`
+  })
+  const label = `The last ${rows.length} steps, from ${clock(first.at)} to ${clock(last.at)}`
+  return html`<svg
+      class="strip"
+      viewBox="0 0 ${whole.toFixed(0)} 24"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label="${label}"
+    >
+      ${parts}
+    </svg>
+    <p class="ends soft">
+      <small>${moment(first.at)}</small><small>${rows.length} steps, a step as wide as the logarithm of its time</small
+      ><small>${moment(last.at)}</small>
+    </p>`
+}

@@ -72,13 +72,20 @@ function stopQuestion(host: string, form: Visit['form']): Shown {
   return { title: 'Stop logins', content }
 }
 
-const paceAction = action(hostsPath, paceBody, async ({ values: { host, what, pace = 10 } }, { engine, form }) => {
-  if (what === 'stop') return stopQuestion(host, form)
-  const next = { free: null, 'stop now': 0, slow: pace }[what]
-  await setHostPace(engine, host, next)
-  const words = next === null ? 'as configured again' : next === 0 ? 'stopped' : `at most ${next} a minute`
-  return { to: hostsPath, notice: `Logins at ${host}: ${words}.` }
-})
+const paceAction = action(
+  hostsPath,
+  paceBody,
+  async ({ values: { host, what, pace = 10 } }, { engine, form, call }) => {
+    if (what === 'stop') {
+      call.actsAs(null)
+      return stopQuestion(host, form)
+    }
+    const next = { free: null, 'stop now': 0, slow: pace }[what]
+    await setHostPace(engine, host, next)
+    const words = next === null ? 'as configured again' : next === 0 ? 'stopped' : `at most ${next} a minute`
+    return { to: hostsPath, notice: `Logins at ${host}: ${words}.` }
+  },
+)
 
 const retentionPath = '/console/retention'
 const daySeconds = 86_400

@@ -8,6 +8,7 @@ import type { FairQueue } from '../fair-queue.ts'
 import { resolveGuarded } from '../net/address.ts'
 import type { Tokens } from '../oauth/tokens.ts'
 import { workAs } from '../observe/loop.ts'
+import type { ConnectionKind } from '../observe/wire.ts'
 import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
@@ -26,8 +27,8 @@ export interface LoginDeps extends Pick<SessionOptions, 'names'> {
   readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
   readonly hostLogins: HostLogins
-  /** Hears the lines of the connection; see observe/wire.ts. */
-  readonly onLine?: (line: string) => void
+  /** A connection is opened: answers what hears its lines; see observe/wire.ts. */
+  readonly lines?: (kind: ConnectionKind) => (line: string) => void
   /** Bounds how many accounts log in at the same time, in turns by developer and host. */
   readonly dialing: FairQueue
 }
@@ -45,6 +46,7 @@ interface LoginOptions {
   readonly signal: AbortSignal
   /** An API call has come to wait for it. */
   readonly hurried: AbortSignal
+  /** Of the connection that watches the mailbox. */
   readonly stage?: LoginStage
 }
 
@@ -52,15 +54,16 @@ interface LoginOptions {
 export async function login(
   deps: LoginDeps,
   account: AccountRecord,
-  { priority, signal, hurried, stage = () => undefined }: LoginOptions,
+  { priority, signal, hurried, stage }: LoginOptions,
 ): Promise<LoggedIn> {
-  stage('queued')
+  stage?.('queued')
   const { id, developerId, server, port, username } = account
-  const { sync, sealer, limiter, onLine, names } = deps
+  const { sync, sealer, limiter, lines, names } = deps
   const credential = openCredential(sealer, account)
   const entered: Login = { host: server, developerId, username, secret: secretOf(credential) }
   let begun = false
   const dial = async (either: AbortSignal): Promise<LoggedIn> => {
+    const onLine = lines?.(stage === undefined ? 'commands' : 'mailbox')
     const { tokenRenewAt, ...auth } = await authOf(deps, developerId, credential, (newest) =>
       keepRotated({ sealer, store: sync.store }, account, newest),
     )
@@ -78,7 +81,7 @@ export async function login(
     const asked = { developerId, key: `${server.toLowerCase()}:${port}`, urgent }
     const begin = (late: AbortSignal): Promise<LoggedIn> => {
       begun = true
-      stage('dialing')
+      stage?.('dialing')
       // What comes over the connection is this account's work, also when another one asked for the login.
       return workAs({ kind: 'account', id }, () => dial(AbortSignal.any([signal, late])))
     }

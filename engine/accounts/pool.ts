@@ -8,7 +8,7 @@ import type { AccountEvent, Failure } from '../../machines/events.ts'
 import { activeStates, describeAccount } from '../../machines/view.ts'
 import type { Config } from '../config.ts'
 import { ActorRegistry } from '../observe/registry.ts'
-import { createWireRing, type WireRing } from '../observe/wire.ts'
+import { createWireRing, type WireLine, type WireRing } from '../observe/wire.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -23,13 +23,15 @@ export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountS
 
 export type Pool = ReturnType<typeof createPool>
 
-export type PoolDeps = Omit<RuntimeDeps, 'commandLogins' | 'wake' | 'onLine' | 'names'>
+export type PoolDeps = Omit<RuntimeDeps, 'commandLogins' | 'wake' | 'lines' | 'names'>
 
-export type AccountNews = { readonly step: ActorStep } | { readonly line: string }
+export type AccountNews = { readonly step: ActorStep } | { readonly line: WireLine }
 
 interface Kept {
   readonly runtime: Runtime
   readonly wire: WireRing
+  /** Announced; the step that it is of comes next. */
+  failure: Failure | null
 }
 
 export function createPool(deps: PoolDeps) {
@@ -40,10 +42,13 @@ export function createPool(deps: PoolDeps) {
     const known = kept.get(id)
     if (known !== undefined) return known.runtime
     const wire = createWireRing()
-    const onLine = (line: string): void => void news.emit(id, { line: wire.add(line) })
+    const lines: RuntimeDeps['lines'] = (kind) => {
+      const add = wire.open(now(), kind)
+      return (line) => void news.emit(id, { line: add(now(), line) })
+    }
     const commandLogins = createCommandLogins(registry, deps.sync, id)
-    const runtime = createRuntime({ ...deps, commandLogins, wake, onLine, names: createNames() }, id)
-    kept.set(id, { runtime, wire })
+    const runtime = createRuntime({ ...deps, commandLogins, wake, lines, names: createNames() }, id)
+    kept.set(id, { runtime, wire, failure: null })
     return runtime
   }
   const wake = (ids: readonly string[]): void => {
@@ -54,8 +59,12 @@ export function createPool(deps: PoolDeps) {
   const registry = createAccountRegistry(
     deps.sync,
     accountLogic({ sync: deps.sync, runtimeOf, report }),
-    (id, failure) => kept.get(id)?.wire.freeze(failure.at, failure.class),
-    (id, step) => void news.emit(id, { step }),
+    (id, failure) => void Object.assign(kept.get(id) ?? {}, { failure }),
+    (id, step) => {
+      const one = kept.get(id)
+      if (one !== undefined) keepStep(one, step)
+      news.emit(id, { step })
+    },
   )
   return {
     registry,
@@ -80,6 +89,15 @@ export function createPool(deps: PoolDeps) {
       await Promise.allSettled(Array.from(kept.values(), (one) => one.runtime.close()))
     },
   }
+}
+
+function keepStep(kept: Kept, { at, event, state }: ActorStep): void {
+  const { wire, failure } = kept
+  wire.step(at, event, state)
+  if (failure === null) return
+  kept.failure = null
+  const ofCommands = /^(?:command\.failed|relogin failed)/.test(event)
+  wire.freeze(failure.at, failure.class, event.startsWith('CHECK_FAILED') ? null : ofCommands ? 'commands' : 'mailbox')
 }
 
 function createAccountRegistry(

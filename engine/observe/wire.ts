@@ -1,6 +1,7 @@
 /**
- * The last lines of an account's connections, for operators: without credentials, and without what is in its mail.
- * Frozen at each failure. Blocks of lines are compressed: these lines are so much alike that a block takes a quarter.
+ * The last lines of an account's connections and the steps of its actor between them, for operators: without
+ * credentials, and without what is in its mail. Frozen at each failure. Blocks of lines are compressed: these lines are
+ * so much alike that a block takes a quarter.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { FailureClass } from '../errors.ts'
@@ -14,10 +15,23 @@ const blockCharacters = 2600
 const mostBytes = 5200
 const deflate = { memLevel: 4, windowBits: 12 }
 
+export interface WireLine {
+  readonly at: number
+  /** Counted from the start of the service; null = a step of the actor. */
+  readonly connection: number | null
+  readonly line: string
+}
+
+/** The mailbox is watched over one, commands of the API go over another. */
+export type ConnectionKind = 'mailbox' | 'commands'
+
 export interface FrozenWire {
   readonly at: number
   readonly failure: FailureClass
-  readonly lines: readonly string[]
+  /** Whose failure it is; null = of none. */
+  readonly connection: number | null
+  /** Its lines, and the steps since it was opened. */
+  readonly lines: readonly WireLine[]
 }
 
 /** Never changed, so that what is frozen shares it. `packed`: a byte a character; a Buffer takes 200 bytes more. */
@@ -26,14 +40,30 @@ interface Block {
   readonly packed: string
 }
 
+interface Opened {
+  readonly at: number
+  readonly connection: number
+}
+
+interface Frozen extends Pick<FrozenWire, 'at' | 'failure'> {
+  readonly blocks: readonly Block[]
+  readonly last: number
+  readonly opened: Opened | null
+}
+
 export type WireRing = ReturnType<typeof createWireRing>
 
 export function createWireRing() {
-  /** Oldest first, and the lines that follow them. */
+  /** Oldest first, and the lines that follow them, each as its text has it in a block. */
   let blocks: readonly Block[] = []
   let lines: string[] = []
   let characters = 0
-  let frozen: { readonly at: number; readonly failure: FailureClass; readonly blocks: readonly Block[] } | null = null
+  /** When the newest line came, and the newest step. */
+  let last = 0
+  let step = ''
+  let connections = 0
+  const opened = new Map<ConnectionKind, Opened>()
+  let frozen: Frozen | null = null
 
   function pack(): void {
     if (lines.length === 0) return
@@ -45,28 +75,58 @@ export function createWireRing() {
     characters = 0
   }
 
+  function add(at: number, connection: number | null, line: string): WireLine {
+    // A copy: the text that it was cut from may be long.
+    const text = `${(at - last).toString(36)} ${connection ?? ''} ${line}`
+    const copy = Buffer.from(text, 'latin1').toString('latin1')
+    last = at
+    lines.push(copy)
+    characters += copy.length
+    if (lines.length >= blockLines || characters >= blockCharacters) pack()
+    return { at, connection, line }
+  }
+
   return {
-    /** A line as the session logs it, 'C: …' or 'S: …'. Answers what is kept of it. */
-    add(line: string): string {
-      // A copy: the text that it was cut from may be long.
-      const copy = Buffer.from(shown(line), 'latin1').toString('latin1')
-      lines.push(copy)
-      characters += copy.length
-      if (lines.length >= blockLines || characters >= blockCharacters) pack()
-      return copy
+    /** Answers what takes its lines as the session logs them, 'C: …' or 'S: …', and answers what is kept of each. */
+    open(at: number, kind: ConnectionKind): (at: number, line: string) => WireLine {
+      const connection = ++connections
+      opened.set(kind, { at, connection })
+      return (at, line) => add(at, connection, shown(line))
     },
-    freeze(at: number, failure: FailureClass): void {
+    /** A step of the actor. Of equal ones in a row the first is kept. */
+    step(at: number, event: string, state: string): void {
+      const text = `${event} -> ${state}`
+      if (text !== step) add(at, null, text)
+      step = text
+    },
+    /** `kind`: of the connection that failed; null = none did. */
+    freeze(at: number, failure: FailureClass, kind: ConnectionKind | null): void {
       pack()
-      frozen = { at, failure, blocks }
+      frozen = { at, failure, blocks, last, opened: (kind && opened.get(kind)) ?? null }
     },
     /** Oldest first. */
-    lines: (): string[] => [...blocks.flatMap(unpacked), ...lines].slice(-mostLines),
+    lines: (): WireLine[] => dated([...blocks.flatMap(unpacked), ...lines], last),
     frozen(): FrozenWire | null {
       if (frozen === null) return null
-      const { at, failure, blocks: before } = frozen
-      return { at, failure, lines: before.flatMap(unpacked).slice(-mostLines) }
+      const { at, failure, blocks: before, last: end, opened: own } = frozen
+      const { at: from, connection } = own ?? { at: -Infinity, connection: null }
+      const all = dated(before.flatMap(unpacked), end)
+      const lines = all.filter((one) => one.at >= from && (one.connection ?? connection) === connection)
+      return { at, failure, connection, lines }
     },
   }
+}
+
+/** Each has the time since the one before it, so that its time is found from the end. */
+function dated(lines: readonly string[], last: number): WireLine[] {
+  let at = last
+  const found = lines.toReversed().map((text): WireLine => {
+    const [, after = '', connection = '', line = ''] = /^(\S*) (\d*) (.*)$/.exec(text) ?? []
+    const dated = { at, connection: connection === '' ? null : Number(connection), line }
+    at -= parseInt(after, 36)
+    return dated
+  })
+  return found.slice(0, mostLines).reverse()
 }
 
 function packed(lines: readonly string[]): Block {

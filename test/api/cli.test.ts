@@ -88,14 +88,16 @@ suite('the command line without a service', () => {
   test('an answer that is cut, or no JSON, is an error in one line', async (t) => {
     const server = createServer(({ url = '' }, answer) => {
       if (!url.endsWith('/events')) return void answer.end('<html>hello</html>')
-      answer.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: "> A1 NOOP"\n\n')
+      answer
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write(`data: ${JSON.stringify({ at: 0, connection: 2, line: '> A1 NOOP' })}\n\n`)
       setTimeout(() => answer.destroy(), 50)
     }).listen(0, '127.0.0.1')
     t.after(() => void server.close())
     await once(server, 'listening')
     const at = ['--url', `http://127.0.0.1:${(server.address() as AddressInfo).port}`, '--token', 'x']
     const tail = await mailroom({}, 'tail', 'f'.repeat(24), ...at)
-    assert.deepEqual([tail.status, tail.out], [1, '> A1 NOOP\n'])
+    assert.deepEqual([tail.status, tail.out], [1, '00:00:00.000 #2 > A1 NOOP\n'])
     assert.match(tail.error, /^mailroom: http:\/\/127\S+ ended its answer early: .+\n$/)
     const reseal = await mailroom({}, 'reseal', ...at)
     assert.deepEqual([reseal.status, reseal.out], [1, ''])
@@ -209,7 +211,7 @@ suite('the command line with a service', () => {
       return seen(/→ connecting$/)()
     }
     await until('an open stream', again, { everyMs: 300 })
-    await until('the login', seen(/^> \w+ (?:AUTHENTICATE PLAIN|LOGIN) \*\*\*$/))
+    await until('the login', seen(/^\d\d:\d\d:\d\d\.\d{3} #\d+ > \w+ (?:AUTHENTICATE PLAIN|LOGIN) \*\*\*$/))
     await until('watching again', seen(/^\d\d:\d\d:\d\d\.\d{3} .* → watching$/))
     over.abort()
     assert.equal(await status, 0)
@@ -351,5 +353,11 @@ suite('the command line with a service', () => {
     assert.match(await good('--version'), /^\d+\.\d+\.\d+\n$/)
     const script = `${await good('completion')}\nCOMP_WORDS=(mailroom rec) COMP_CWORD=1; _mailroom; echo "\${COMPREPLY[@]}"`
     assert.equal(spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout, 'reconnect\n')
+    assert.match(await good('completion', 'zsh'), /bashcompinit[^]*complete -F _mailroom mailroom/)
+    assert.match(
+      await good('completion', 'fish'),
+      /^complete -c mailroom -f -n __fish_use_subcommand -a reconnect -d '/m,
+    )
+    assert.equal((await mailroom(env, 'completion', 'tcsh')).status, 2)
   })
 })

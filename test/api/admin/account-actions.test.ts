@@ -110,7 +110,10 @@ describe('actions on accounts', () => {
     await act('reconnect')
     await until('a login and its end', () => /connect done/.test(stream.text) && /event: line/.test(stream.text))
     assert.match(stream.text, /event: step\ndata: \{"at":[\d.]+,"event":"WAKE","state":"connecting","ms":null\}\n\n/)
-    assert.match(stream.text, /event: line\ndata: "> \w+ (LOGIN|AUTHENTICATE [\w-]+) \*\*\*"\n\n/)
+    assert.match(
+      stream.text,
+      /event: line\ndata: \{"at":[\d.]+,"connection":\d+,"line":"> \w+ (LOGIN|AUTHENTICATE [\w-]+) \*\*\*"\}\n\n/,
+    )
     assert.doesNotMatch(stream.text, /secret/)
     stream.close()
     await watching()

@@ -6,6 +6,12 @@ import { until } from '../../support/until.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
 
+interface Line {
+  readonly at: number
+  readonly connection: number | null
+  readonly line: string
+}
+
 interface Rows {
   readonly total: number
   readonly accounts: readonly Json[]
@@ -158,7 +164,13 @@ describe('accounts for operators', () => {
     assert.ok(steps.some(({ event }) => event === 'connect done'))
     assert.equal(steps.at(-1)?.ms, null)
     assert.ok(steps.slice(0, -1).every(({ ms }) => ms !== null && ms >= 0))
-    const wire = json['wire'] as string[]
+    const lines = json['wire'] as Line[]
+    const wire = lines.map(({ line }) => line)
+    assert.ok(
+      lines.every(({ at }, index) => at >= (lines[index - 1]?.at ?? 0) && Math.abs(at - Date.now() / 1000) < 600),
+    )
+    assert.ok(lines.some(({ connection, line }) => connection === 1 && line.startsWith('> ')))
+    assert.ok(lines.some(({ connection, line }) => connection === null && line === 'connect done -> syncing'))
     assert.match(wire.join('\n'), /^> \w+ (STATUS|EXAMINE|SELECT|LIST) /m)
     assert.doesNotMatch(answer.text, /secret plan|"secret"/)
     assert.doesNotMatch(wire.join('\n'), /secret/)
@@ -188,10 +200,12 @@ describe('accounts for operators', () => {
     )
     const json = await rig.good('read', 'GET', `/admin/accounts/${carl.accountId}`)
     assert.equal(json['failure'], 'auth_rejected')
-    const frozen = json['frozen'] as { failure: string; lines: string[] }
+    const frozen = json['frozen'] as { failure: string; connection: number; lines: Line[] }
+    const own = frozen.lines.filter(({ connection }) => connection === frozen.connection).map(({ line }) => line)
+    assert.match(frozen.lines.at(-1)?.line ?? '', /failed: auth_rejected -> /)
     assert.equal(frozen.failure, 'auth_rejected')
-    assert.match(frozen.lines.at(-1) ?? '', /^< \w+ NO /)
-    assert.match(frozen.lines.join('\n'), /^> \w+ (LOGIN|AUTHENTICATE \S+) \*\*\*$/m)
+    assert.match(own.at(-1) ?? '', /^< \w+ NO /)
+    assert.match(own.join('\n'), /^> \w+ (LOGIN|AUTHENTICATE \S+) \*\*\*$/m)
     const { why, would_change: change } = json['explain'] as { why: string; would_change: string[] }
     assert.match(why, new RegExp(`The last failure at ${rig.imap.host} was at .* \\(auth_rejected\\)`))
     assert.match(change.join('\n'), /another password[^]*mailroom check /)

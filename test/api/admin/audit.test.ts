@@ -73,6 +73,14 @@ describe('the audit trail', () => {
         ['refused', ''],
       ],
     )
+    const host = String((await rig.engine.store.accounts.get(box.accountId))?.server)
+    const { length } = await trail('limit=200')
+    assert.equal((await browser.send('/console/hosts', { host, what: 'stop' })).status, 303)
+    await browser.send('/console/hosts', { host, what: 'free' })
+    await browser.send('/console/developers', { name: 'Ada' })
+    const [made, freed, ...before] = await trail('limit=200', length + 2)
+    assert.deepEqual([made?.['action'], String(made?.['target']).length], ['developers create', 24])
+    assert.deepEqual([freed?.['action'], freed?.['target'], before.length], ['hosts', host, length])
     const page = await browser.open('/console/audit')
     assert.match(page.text, /accounts resume/)
     for (const text of [JSON.stringify(rows), lines.join(''), page.text])
@@ -85,6 +93,7 @@ describe('the audit trail', () => {
     await rig.good('keys', 'DELETE', `/admin/tokens/${String(id)}`)
     assert.equal((await rig.as('mra_0_x', 'POST', '/admin/backup')).status, 401)
     const [revoked, made] = await trail('limit=2', 2)
+    assert.equal(made?.['target'], id)
     assert.deepEqual([made?.['action'], made?.['details']], ['tokens create', { name: 'graphs', scopes: 'read' }])
     assert.deepEqual([revoked?.['action'], revoked?.['target']], ['tokens revoke', id])
     assert.ok(!lines.join('').includes(String(token)))

@@ -21,10 +21,11 @@ function heap(): number {
 function bytesEach(lines: readonly string[]): number {
   const full = () => {
     const [steps, wire] = [createStepRing(), createWireRing()]
+    const add = wire.open(1.7e12, 'mailbox')
     for (let step = 0; step < 150; step += 1) steps.add(1.7e12 + step, `watch.alive${step % 7}`, 'watching')
     for (const [index, line] of lines.entries()) {
-      wire.add(line)
-      if (index === 239) wire.freeze(1.7e12, 'network')
+      add(1.7e12 + Math.round(index * 917.3), line)
+      if (index === 239) wire.freeze(1.7e12, 'network', 'mailbox')
     }
     return [steps, wire]
   }
