@@ -16,7 +16,7 @@ import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '
 import { type Contents, messageCallback, sampleCallback } from './message-data.ts'
 import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
-import { openSecrets, validSecrets } from '../secrets/list.ts'
+import { currentSecret, openSecrets, validSecrets } from '../secrets/list.ts'
 import type { SigningKeys, Unsigned } from './envelope.ts'
 import type { WebhookParts } from './index.ts'
 import type { EventFacts, Known, Matcher, MessageEvent } from './match.ts'
@@ -50,7 +50,8 @@ export function createComposer(parts: WebhookParts) {
     async fetchMethod(developerId) {
       const developer = await deps.store.developers.get(developerId)
       if (developer === null) return undefined
-      return { secret: deps.sealer.open(developer.sealedSecret, developer.id), revoked: Boolean(developer.revokedAt) }
+      const secret = currentSecret(openSecrets(deps.sealer, developer.id, developer.sealedSecret))
+      return { secret, revoked: Boolean(developer.revokedAt) }
     },
   })
   return {

@@ -96,7 +96,7 @@ suite('a stream', () => {
     running.server.expunge('ann', 'INBOX', 1)
     await assert.rejects(buffer(stream), (error) => isAppError(error, 'not_found'))
     const folder = await running.accounts.syncFolder(accountId, 'INBOX').then(() => running.folder('INBOX'))
-    assert.equal(folder.messages, 1)
+    assert.equal(folder.counts.messages, 1)
     await assert.rejects(running.accounts.streamRaw(message), (error) => isAppError(error, 'not_found'))
   })
 })
