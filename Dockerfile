@@ -2,7 +2,7 @@
 FROM node:26-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --no-audit --no-fund
+RUN npm ci --omit=dev --workspaces=false --no-audit --no-fund
 
 FROM node:26-slim
 ENV NODE_ENV=production \

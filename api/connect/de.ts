@@ -15,6 +15,12 @@ export const de: Words = {
   emailHint: 'Die Adresse des Postfachs, das Sie verbinden möchten.',
   next: 'Weiter',
   emailMissing: 'Bitte geben Sie eine E-Mail-Adresse ein, zum Beispiel anna@example.com.',
+  doubt: 'Bitte prüfen Sie die Adresse',
+  emailShort:
+    'Das Ende dieser Adresse scheint zu fehlen, zum Beispiel .de. Wenn die Adresse stimmt, drücken Sie noch einmal auf „Weiter“.',
+  didYouMean: (similar: string) =>
+    `Meinten Sie ${similar}? Wenn Ihre Adresse stimmt, drücken Sie noch einmal auf „Weiter“.`,
+  useSimilar: (similar: string) => `${similar} verwenden`,
 
   loginTitle: 'Am Postfach anmelden',
   passwordLabel: 'Passwort des Postfachs',

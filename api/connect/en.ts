@@ -13,6 +13,11 @@ export const en = {
   emailHint: 'The address of the mailbox that you want to connect.',
   next: 'Continue',
   emailMissing: 'Please enter an email address, such as anna@example.com.',
+  doubt: 'Please check the address',
+  emailShort:
+    'The end of this address seems to be missing, such as .com. If the address is right, press Continue again.',
+  didYouMean: (similar: string) => `Did you mean ${similar}? If your address is right, press Continue again.`,
+  useSimilar: (similar: string) => `Use ${similar}`,
 
   loginTitle: 'Log in to your mailbox',
   passwordLabel: 'Password of the mailbox',

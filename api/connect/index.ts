@@ -12,6 +12,7 @@ import {
   addressPage,
   connectingPage,
   donePage,
+  type Doubt,
   type Failure,
   type Field,
   loginPage,
@@ -101,8 +102,8 @@ function first(visit: Visit): StreamAnswer {
   return showAddress(visit, visit.session.mailbox?.email ?? '', null)
 }
 
-function showAddress(visit: Visit, email: string, problem: Problem | null): StreamAnswer {
-  const content = addressPage(visit, email, problem)
+function showAddress(visit: Visit, email: string, problem: Problem | null, doubt: Doubt | null = null): StreamAnswer {
+  const content = addressPage(visit, email, problem, doubt)
   return visit.show({ title: visit.words.title, problem, content, status: problem === null ? 200 : 400, cancel: true })
 }
 
@@ -111,10 +112,15 @@ async function takeAddress(visit: Visit): Promise<StreamAnswer> {
   if (!isChangeable(visit)) return visit.go('login')
   const typed = values['email'] ?? ''
   const parsed = emailSchema.safeParse(typed)
-  // 'anna@gmail' is an address by the letter, and of no provider.
-  if (!parsed.success || !/@[^@]*\.[^@.]{2,}$/.test(parsed.data))
-    return showAddress(visit, typed, { field: 'email', words: words.emailMissing })
-  session.mailbox = await discovered(visit.engine, parsed.data, null)
+  if (!parsed.success) return showAddress(visit, typed, { field: 'email', words: words.emailMissing })
+  const email = parsed.data
+  const similar = visit.engine.discovery.similar(email)
+  const isWhole = /@[^@]*\.[^@.]{2,}$/.test(email)
+  if ((similar !== null || !isWhole) && values['kept'] !== email) {
+    const doubt = similar === null ? words.emailShort : words.didYouMean(similar)
+    return showAddress(visit, email, { field: 'email', words: doubt, title: words.doubt }, { similar, kept: email })
+  }
+  session.mailbox = await discovered(visit.engine, email, null)
   session.problem = null
   return visit.go('login')
 }

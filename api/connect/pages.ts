@@ -11,7 +11,8 @@ export type Field = 'email' | 'password' | 'server' | 'port' | 'username'
 
 /** Why a step has to be done again: a field is wrong, or the try has failed. */
 export type Problem =
-  { readonly field: Field; readonly words: string } | { readonly failure: Failure; readonly detail: string | null }
+  | { readonly field: Field; readonly words: string; readonly title?: string }
+  | { readonly failure: Failure; readonly detail: string | null }
 
 /** What a page of a token is made with. */
 export interface Setting {
@@ -33,21 +34,24 @@ function breakable(address: string): Html {
 function problemBox(words: Words, problem: Problem | null): Html | null {
   if (problem === null) return null
   if ('field' in problem)
-    return alert(words, html`<p id="problem"><a href="#${problem.field}">${problem.words}</a></p>`)
+    return alert(
+      problem.title ?? words.problem,
+      html`<p id="problem"><a href="#${problem.field}">${problem.words}</a></p>`,
+    )
   const detail = html`<details>
     <summary>${words.serverSaid}</summary>
     <p>${problem.detail}</p>
   </details>`
   return alert(
-    words,
+    words.problem,
     html`<p>${words.failures[problem.failure]}</p>
       ${problem.detail !== null && detail}`,
   )
 }
 
-function alert(words: Words, content: Html): Html {
+function alert(title: string, content: Html): Html {
   return html`<div class="problem" role="alert" tabindex="-1" autofocus>
-    <h2>${words.problem}</h2>
+    <h2>${title}</h2>
     ${content}
   </div>`
 }
@@ -96,15 +100,28 @@ function form({ csrf, at }: Setting, step: string, content: Html): Html {
   </form>`
 }
 
-export function addressPage(setting: Setting, email: string, problem: Problem | null): Html {
+/** An address that may be a mistake: sent once more as it is, it is taken. */
+export interface Doubt {
+  readonly similar: string | null
+  readonly kept: string
+}
+
+export function addressPage(setting: Setting, email: string, problem: Problem | null, doubt: Doubt | null): Html {
   const { words, app } = setting
   const { emailLabel: label, emailHint: hint } = words
   const input = field({ name: 'email', label, value: email, type: 'email', autocomplete: 'email', hint }, problem)
+  const kept = doubt !== null && html`<input type="hidden" name="kept" value="${doubt.kept}" />`
   return html`<p class="step">${words.stepOf(1, 3)}</p>
     <h1>${words.title}</h1>
     <p>${words.asks(app)}.</p>
-    ${problemBox(words, problem)} ${form(setting, 'address', html`${input}<button class="main">${words.next}</button>`)}
+    ${problemBox(words, problem)} ${doubt !== null && doubt.similar !== null && similarForm(setting, doubt.similar)}
+    ${form(setting, 'address', html`${kept}${input}<button class="main">${words.next}</button>`)}
     <p class="privacy">${words.privacy(app)}</p>`
+}
+
+function similarForm(setting: Setting, similar: string): Html {
+  const address = html`<input type="hidden" name="email" value="${similar}" />`
+  return form(setting, 'address', html`${address}<button class="main">${setting.words.useSimilar(similar)}</button>`)
 }
 
 interface LoginPage {

@@ -12,6 +12,7 @@ import { AppError } from '../errors.ts'
 import type { HttpClient } from '../net/http.ts'
 import { domainOf } from '../messages/addresses.ts'
 import { withinTime } from '../waits.ts'
+import { similarAddress } from './similar.ts'
 import { type HelpPage, providers, usernameFor, type ProviderFacts, type Settings } from './providers.ts'
 
 export interface DiscoveredSettings extends Settings {
@@ -53,6 +54,7 @@ export function createDiscovery(deps: DiscoveryDeps) {
     },
   })
   return {
+    similar: similarAddress,
     /**
      * Best first, each server once; [] when nothing is known. Within 8 s. Rejects with `network` when that is so
      * because a name server did not say.

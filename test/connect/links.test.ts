@@ -35,12 +35,38 @@ suite('links of the connect wizard', () => {
     assert.doesNotMatch(shown.text, /due@/)
   })
 
+  test('a near miss of a large provider is asked about, and taken when it is sent again', async () => {
+    const of = await desk.token()
+    const visitor = await desk.enter(of)
+    for (const [typed, meant] of [
+      ['anna@gmial.com', 'anna@gmail.com'],
+      ['anna@hotmial.com', 'anna@hotmail.com'],
+      ['anna@yaho.com', 'anna@yahoo.com'],
+      ['anna@gmail.con', 'anna@gmail.com'],
+      ['anna@gmail', 'anna@gmail.com'],
+    ] as const) {
+      const asked = await visitor.send(desk.at(of, 'address'), { email: typed })
+      assert.equal(asked.status, 400, typed)
+      assert.match(asked.text, new RegExp(`Please check the address[^]*Did you mean ${meant}\\?`))
+      assert.match(asked.text, new RegExp(`name="email" value="${meant}"[^]*name="kept" value="${typed}"`))
+    }
+    for (const email of ['anna@mail.com', 'anna@ymail.com', 'anna@gmx.at', 'anna@example.com'])
+      assert.equal((await visitor.send(desk.at(of, 'address'), { email })).location, desk.at(of, 'login'), email)
+    const other = await visitor.send(desk.at(of, 'address'), { email: 'anna@gmial.com', kept: 'ben@gmial.com' })
+    assert.equal(other.status, 400)
+    for (const email of ['anna@gmial.com', 'anna@intranet']) {
+      const kept = await visitor.send(desk.at(of, 'address'), { email, kept: email })
+      assert.equal(kept.location, desk.at(of, 'login'))
+      assert.match((await visitor.open(desk.at(of, 'login'))).text, new RegExp(`anna@<wbr />${email.slice(5)}`))
+    }
+  })
+
   test('an address without a whole domain is caught; each page leads back to the application', async () => {
     const of = await desk.token()
     const visitor = await desk.enter(of)
-    const sent = await visitor.send(desk.at(of, 'address'), { email: 'anna@gmail' })
+    const sent = await visitor.send(desk.at(of, 'address'), { email: 'anna@intranet' })
     assert.equal(sent.status, 400)
-    assert.match(sent.text, /Please enter an email address/)
+    assert.match(sent.text, /end of this address seems to be missing/)
     await visitor.send(desk.at(of, 'address'), { email: 'anna@mail.example' })
     const login = await visitor.open(desk.at(of, 'login'))
     for (const { text } of [sent, login])

@@ -1,12 +1,12 @@
 /** The documents say what the code says, and every file that they name is there. */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { suite, test } from 'node:test'
 import { sections, textInDocument } from './docs.ts'
 
 const root = join(import.meta.dirname, '../..')
-const documents = ['README.md', 'CONTRIBUTING.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const documents = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/*.{md,json,yml}', { cwd: root })]
 
 const made = await sections()
 

@@ -160,7 +160,7 @@ function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
   })
 
   const create = defineRoute(`POST ${base}`, {
-    summary: isLite ? `Create a ${name}-level webhook` : `Create a webhook of the ${name}`,
+    summary: isLite ? `Create a webhook at ${name} level` : `Create a webhook of the ${name}`,
     description:
       'All filters have to match. Case does not matter. A text that begins with / is a regular expression (RE2) and has to end with one. ' +
       'A backslash takes its meaning from the wildcard, comma or bracket after it where [] is a wildcard. A bad or blank pattern is a ' +

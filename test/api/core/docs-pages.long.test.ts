@@ -45,9 +45,9 @@ suite('/docs in a browser', needs('chromium'), () => {
     await page.waitForURL(/\/docs\?search=/)
     const shown = page.locator('#operations li:visible')
     assert.deepEqual(await shown.allInnerTexts(), [
-      'POST\nCreate a user-level webhook',
+      'POST\nCreate a webhook at user level',
       'POST\nEdit a webhook',
-      'POST\nCreate a application-level webhook',
+      'POST\nCreate a webhook at application level',
     ])
     assert.equal(await page.locator('#quick-start').isVisible(), false)
     await page.fill('#search', '')
