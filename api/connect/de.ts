@@ -26,8 +26,14 @@ export const de: Words = {
   passwordLabel: 'Passwort des Postfachs',
   showPassword: 'Zeigen',
   hidePassword: 'Verbergen',
-  helpTitle: 'Viele Anbieter verlangen ein App-Passwort',
-  help: 'Ein App-Passwort gilt nur für ein einziges Programm und lässt sich jederzeit zurücknehmen. Ihr Anbieter erklärt es hier:',
+  appPassword: {
+    title: 'Viele Anbieter verlangen ein App-Passwort',
+    text: 'Ein App-Passwort gilt nur für ein einziges Programm und lässt sich jederzeit zurücknehmen. Ihr Anbieter erklärt es hier:',
+  },
+  imapOff: {
+    title: 'Schalten Sie zuerst IMAP ein',
+    text: 'Ihr Anbieter lässt Programme erst in das Postfach, wenn IMAP in den Einstellungen eingeschaltet ist. Er erklärt es hier:',
+  },
   helpPage: 'Hilfe Ihres Anbieters',
   signIn: (provider) => `Mit ${provider} anmelden`,
   or: 'oder mit einem Passwort',

@@ -23,8 +23,14 @@ export const en = {
   passwordLabel: 'Password of the mailbox',
   showPassword: 'Show',
   hidePassword: 'Hide',
-  helpTitle: 'Many providers ask for an app password',
-  help: 'An app password is made for one program only, and can be taken back at any time. Your provider explains it here:',
+  appPassword: {
+    title: 'Many providers ask for an app password',
+    text: 'An app password is made for one program only, and can be taken back at any time. Your provider explains it here:',
+  },
+  imapOff: {
+    title: 'Turn IMAP on first',
+    text: 'Your provider lets programs into a mailbox only after IMAP is turned on in its settings. It explains it here:',
+  },
   helpPage: 'Help of your provider',
   signIn: (provider: string) => `Sign in with ${provider}`,
   or: 'or with a password',

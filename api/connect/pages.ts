@@ -135,6 +135,7 @@ interface LoginPage {
 export function loginPage(setting: Setting, { mailbox, problem, signIn, changeable }: LoginPage): Html {
   const { words, app, at } = setting
   const help = mailbox.found?.documentation ?? []
+  const imapIsOff = offUntilAsked.has(mailbox.found?.type ?? '')
   const address = changeable && html`<input type="hidden" name="email" value="${mailbox.email}" />`
   const signInButton = signIn !== null && html`<button class="main">${words.signIn(signIn.name)}</button>`
   return html`<p class="step">${words.stepOf(2, 3)}</p>
@@ -143,7 +144,8 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, changeab
     ${problemBox(words, problem)}
     <p class="address">${breakable(mailbox.email)}</p>
     ${signIn !== null && form(setting, 'sign-in', html`${address} ${signInButton}`)}
-    ${signIn !== null && html`<p class="or">${words.or}</p>`} ${help.length > 0 && helpNote(words, help)}
+    ${signIn !== null && html`<p class="or">${words.or}</p>`}
+    ${help.length > 0 && helpNote(imapIsOff ? words.imapOff : words.appPassword, words, help)}
     ${form(
       setting,
       'login',
@@ -154,14 +156,17 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, changeab
     <p class="privacy">${words.privacy(app)}</p>`
 }
 
-function helpNote(words: Words, pages: readonly HelpPage[]): Html {
+/** Providers that let programs in only after IMAP is turned on in the settings of the mailbox. */
+const offUntilAsked: ReadonlySet<string> = new Set(['gmx', 'webde'])
+
+function helpNote(note: Words['imapOff'], words: Words, pages: readonly HelpPage[]): Html {
   const links = pages.map(
     ({ url, description }) =>
       html`<li><a href="${url}" rel="noreferrer noopener" target="_blank">${description || words.helpPage}</a></li>`,
   )
   return html`<div class="note">
-    <h2>${words.helpTitle}</h2>
-    <p>${words.help}</p>
+    <h2>${note.title}</h2>
+    <p>${note.text}</p>
     <ul>
       ${links}
     </ul>

@@ -61,6 +61,20 @@ suite('links of the connect wizard', () => {
     }
   })
 
+  test('the login page says what the provider asks for: IMAP turned on, or an app password', async () => {
+    const of = await desk.token()
+    const visitor = await desk.enter(of)
+    for (const [email, words, page] of [
+      ['anna@gmx.de', 'Turn IMAP on first', 'https://hilfe.gmx.net/pop-imap/einschalten.html'],
+      ['anna@web.de', 'Turn IMAP on first', 'https://hilfe.web.de/pop-imap/einschalten.html'],
+      ['anna@icloud.com', 'Many providers ask for an app password', 'https://support.apple.com/en-us/102654'],
+    ] as const) {
+      await visitor.send(desk.at(of, 'address'), { email })
+      const { text } = await visitor.open(desk.at(of, 'login'))
+      assert.ok(text.includes(words) && text.includes(`href="${page}"`), email)
+    }
+  })
+
   test('an address without a whole domain is caught; each page leads back to the application', async () => {
     const of = await desk.token()
     const visitor = await desk.enter(of)
