@@ -197,7 +197,8 @@ suite('who may come into the console', () => {
     const meant = await get(`/console/search?q=${encodeURIComponent(email.toUpperCase())}`, cookie)
     assert.deepEqual([meant.status, meant.headers.location], [303, `/console/accounts/${accountId}`])
     const like = await get('/console/search?q=mia', cookie)
-    assert.match(like.text, /<h2>Accounts<\/h2>.*mia@.*miao@.*<h2>Users<\/h2>/s)
+    const [, accounts = ''] = /<h2>Accounts<\/h2>(.*)<h2>Users<\/h2>/s.exec(like.text) ?? []
+    for (const name of ['mia@', 'miao@']) assert(accounts.includes(name), name)
     assert.match((await get('/console/search?q=nobody@nowhere', cookie)).text, /Nothing matches/)
   })
 
