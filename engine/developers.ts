@@ -91,6 +91,11 @@ export function createDevelopers(deps: Deps) {
     return developer
   }
 
+  async function changeSecrets(id: string, change: Change): Promise<Authenticated> {
+    const secrets = await storeSecrets(deps, id, change)
+    return withSecrets(await editKey(id, {}), secrets)
+  }
+
   return {
     authenticate: (apiKey: string) => inForce(byKey.get(apiKey), () => store.developers.byKey(apiKey)),
     get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
@@ -103,12 +108,11 @@ export function createDevelopers(deps: Deps) {
      * A new secret for the same key; the old one is accepted for `overlapMs`. `not_found` for an unknown id, `conflict`
      * for the key of MAILROOM_API_KEY.
      */
-    async rotate(id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP): Promise<Authenticated> {
-      const secrets = await renewed(deps, id, overlapMs)
-      return withSecrets(await editKey(id, { sealedSecret: sealSecrets(sealer, id, secrets) }), secrets)
-    },
+    rotate: (id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP) =>
+      changeSecrets(id, (known) => renewed(deps, known, overlapMs)),
     /** Replaced secrets are refused at once. `not_found`. */
-    endReplaced: async (id: string) => editKey(id, withoutReplaced(sealer, await store.developers.get(id))),
+    endReplaced: async (id: string) =>
+      (await changeSecrets(id, (known) => secretsKept(sealer, known).slice(0, 1))).developer,
     /** When the last replaced secret ends, in ms; null = none is accepted. */
     replacedUntil: (developer: DeveloperRecord) => replacedUntil(sealer, developer),
     /**
@@ -132,28 +136,32 @@ export function createDevelopers(deps: Deps) {
   }
 }
 
-async function renewed({ config, ...deps }: Deps, id: string, overlapMs: number): Promise<Secret[]> {
-  const known = await deps.store.developers.get(id)
-  if (known !== null && known.apiKey === config.MAILROOM_API_KEY)
+type Change = (known: DeveloperRecord) => readonly Secret[]
+
+/** Others may change them at the same time: the change is one of what is stored. */
+async function storeSecrets({ store, sealer }: Deps, id: string, change: Change): Promise<readonly Secret[]> {
+  for (;;) {
+    const known = await store.developers.get(id)
+    if (known === null) throw notFound('developer', id)
+    const secrets = change(known)
+    if (await store.sealed.developer(id, known.sealedSecret, sealSecrets(sealer, id, secrets))) return secrets
+  }
+}
+
+function renewed({ config, sealer }: Deps, known: DeveloperRecord, overlapMs: number): readonly Secret[] {
+  if (known.apiKey === config.MAILROOM_API_KEY)
     throw new AppError('conflict', 'the secret of this key is MAILROOM_API_SECRET: change it there')
-  return rotated(secretsKept(deps.sealer, known), newSecret(), Date.now(), overlapMs)
+  return rotated(secretsKept(sealer, known), newSecret(), Date.now(), overlapMs)
 }
 
 /** None of a key that is lost. */
-function secretsKept(sealer: Sealer, known: DeveloperRecord | null): readonly Secret[] {
-  if (known === null || !sealer.opens(known.sealedSecret, known.id)) return []
-  return openSecrets(sealer, known.id, known.sealedSecret)
+function secretsKept(sealer: Sealer, { id, sealedSecret }: DeveloperRecord): readonly Secret[] {
+  return sealer.opens(sealedSecret, id) ? openSecrets(sealer, id, sealedSecret) : []
 }
 
 function replacedUntil(sealer: Sealer, developer: DeveloperRecord): number | null {
   const [, ...replaced] = validSecrets(secretsKept(sealer, developer), Date.now())
   return replaced.length === 0 ? null : Math.max(...replaced.map(({ expiresAt }) => expiresAt ?? 0))
-}
-
-function withoutReplaced(sealer: Sealer, developer: DeveloperRecord | null): Partial<DeveloperRecord> {
-  const [current] = secretsKept(sealer, developer)
-  if (developer === null || current === undefined) return {}
-  return { sealedSecret: sealSecrets(sealer, developer.id, [current]) }
 }
 
 /** Key and secret of the first developer; null when there is one whose secret opens. */

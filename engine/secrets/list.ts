@@ -30,9 +30,10 @@ export function openSecrets(sealer: Sealer, recordId: string, sealed: string): r
 
 export const onlySecret = (secret: string, createdAt: number): Secret => ({ secret, createdAt, expiresAt: null })
 
-/** `secret` is the current one; those before are good until now + overlap, expired ones are dropped. */
+/** `secret` is the current one; those before are good until now + overlap at most, expired ones are dropped. */
 export function rotated(secrets: readonly Secret[], secret: string, now: number, overlapMs: number): Secret[] {
-  const replaced = secrets.map((one) => ({ ...one, expiresAt: one.expiresAt ?? now + overlapMs }))
+  const until = now + overlapMs
+  const replaced = secrets.map((one) => ({ ...one, expiresAt: Math.min(one.expiresAt ?? until, until) }))
   return [onlySecret(secret, now), ...validSecrets(replaced, now)]
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
-import { onlySecret, openSecrets, sealSecrets } from '../../engine/secrets/list.ts'
+import { onlySecret, openSecrets, rotated, sealSecrets, type Secret } from '../../engine/secrets/list.ts'
 import { createSealer, keyFrom, openCredential, sealCredential } from '../../engine/secrets/seal.ts'
 import { newSecret } from '../../engine/webhooks/envelope.ts'
 
@@ -49,6 +49,14 @@ suite('sealed values', () => {
 
   test('a secret of a developer that was sealed by itself, as before there were lists, is the current one', () => {
     assert.deepEqual(openSecrets(sealer, 'd1', sealer.seal('api secret', 'd1')), [onlySecret('api secret', 0)])
+  })
+
+  test('a replaced secret is good until its overlap ends, and never longer than that of the next one', () => {
+    const first = rotated([onlySecret('a', 0)], 'b', 1000, 5000)
+    const second = rotated(first, 'c', 2000, 5000)
+    const ends = (secrets: readonly Secret[]) => secrets.map(({ secret, expiresAt }) => [secret, expiresAt])
+    assert.deepEqual(ends(second), [['c', null], ['b', 7000], ['a', 6000]]) // prettier-ignore
+    assert.deepEqual(ends(rotated(second, 'd', 3000, 0)), [['d', null]])
   })
 
   test('the same text sealed twice shares nothing', () => {
