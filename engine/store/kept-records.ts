@@ -95,6 +95,10 @@ export function keepRecords(store: Store): KeptStore {
           const applied = await store.sync.apply(batch)
           if (applied.turned) kept.forgetAccount(batch.accountId)
           return applied
+        } catch (error) {
+          // Its answer may be lost, and it written.
+          kept.forgetAccount(batch.accountId)
+          throw error
         } finally {
           kept.writeMail(batch.accountId, false)
         }

@@ -118,8 +118,11 @@ export interface AccountPlace extends Pick<AccountRecord, 'id' | 'server' | 'dev
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
-  /** All accounts like this, longest in their condition first: little of each, so that ten thousand cost little. */
-  places(filter: AccountFilter): Promise<AccountPlace[]>
+  /**
+   * All accounts like this, longest in their condition first: little of each, so that ten thousand cost little. With
+   * `most` some of them.
+   */
+  places(filter: AccountFilter, most?: number): Promise<AccountPlace[]>
   /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
   claim(id: string): Promise<AccountRecord | null>
   /**

@@ -61,6 +61,7 @@ const placeOnly = { server: 1, developerId: 1, createdAt: 1, 'resume.condition':
 async function places(
   { collections, read }: MongoContext,
   { text, condition, sinceUntil, ...equal }: AccountFilter,
+  most = 0,
 ): Promise<AccountPlace[]> {
   const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
   const matching =
@@ -72,6 +73,7 @@ async function places(
   const found = collections.accounts
     .find({ ...given, ...is, ...long, ...matching }, { ...read, projection: placeOnly })
     .batchSize(placesAtOnce)
+    .limit(most)
   const all = (await found.toArray()).map((account) => {
     const { _id, server, developerId } = account
     const { is, since } = conditionOf(account)
@@ -83,7 +85,7 @@ async function places(
 export function createAccounts(context: MongoContext, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
     ...accountBasics(keyed, (accountId) => clearUpBehind(context, accountId)),
-    places: (filter) => places(context, filter),
+    places: (filter, most) => places(context, filter, most),
     claim: (id) => claim(context, id),
     remove: removal.removeAccount,
   }

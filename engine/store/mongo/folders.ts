@@ -2,13 +2,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Filter } from 'mongodb'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
-import { isWhole, noCounts } from '../folder-counts.ts'
+import { type CountChanges, countChange, isWhole, noCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
 import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
-import { shapes, type KeyDoc, type MessageDoc, type MongoContext } from './documents.ts'
+import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages } from './messages.ts'
 
 const folderOrder = { path: 1 } as const
@@ -28,31 +28,36 @@ function upsert(next: FolderRecord, counts: FolderCounts | undefined) {
   return { updateOne: { filter: { _id: id, accountId }, update: { ...counted, $setOnInsert: onInsert }, upsert: true } }
 }
 
-/** Counts the placements in these folders. A whole folder takes what it takes, as in knownUids. */
+/** Counts the placements in these folders, page by page: the deadline is one page's. */
 export async function countRows(
   { collections: { messages } }: Pick<MongoContext, 'collections'>,
   accountIds: readonly string[],
   folderIds: readonly string[],
 ): Promise<Map<string, FolderCounts>> {
-  const counts = new Map(folderIds.map((id) => [id, noCounts]))
+  const counts: CountChanges = new Map(folderIds.map((id) => [id, noCounts]))
   if (folderIds.length === 0) return counts
-  const unseen = { $cond: [{ $in: ['\\Seen', '$placements.flags'] }, 0, 1] }
-  const here = { 'placements.folderId': { $in: [...folderIds] } }
-  const steps = [
-    { $match: { accountId: { $in: [...accountIds] }, ...here } },
-    { $project: { 'placements.folderId': 1, 'placements.flags': 1 } },
-    { $unwind: '$placements' },
-    { $match: here },
-    { $group: { _id: '$placements.folderId', messages: { $sum: 1 }, unseen: { $sum: unseen } } },
-  ]
-  const rows = await messages.aggregate<FolderCounts & KeyDoc>(steps).toArray()
-  for (const { _id, messages, unseen } of rows) counts.set(_id, { messages, unseen })
+  const where = { accountId: { $in: [...accountIds] }, 'placements.folderId': { $in: [...folderIds] } }
+  const projection = { 'placements.folderId': 1, 'placements.flags': 1 }
+  for await (const { placements } of messages.find(where, { projection }))
+    countChange(
+      counts,
+      [],
+      placements.filter(({ folderId }) => counts.has(folderId)),
+    )
   return counts
 }
 
 /** What is written to the folder's rows from here is not in its counts yet. */
 export async function beginCounting({ collections }: MongoContext, _id: string): Promise<void> {
   await collections.folders.updateOne({ _id }, { $set: { counting: true } })
+}
+
+/** Counts what batches that were cut short have left uncounted. Nobody may write meanwhile. */
+export async function endCounting({ collections }: Pick<MongoContext, 'collections'>): Promise<void> {
+  for (const { _id, accountId } of await collections.folders.find({ counting: true }).toArray()) {
+    const counts = (await countRows({ collections }, [accountId], [_id])).get(_id) ?? noCounts
+    await collections.folders.updateOne({ _id, accountId }, { $set: { counts }, $unset: { counting: true } })
+  }
 }
 
 async function reconcile(

@@ -244,8 +244,9 @@ async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> 
   if (folder !== null && own.includes(folder.cursor?.uidValidity ?? null)) return
   const docs = await messages.find({ accountId, _id: { $in: added.map(({ id }) => id) } }).toArray()
   const places = added.map(({ placement }) => placement).filter((place) => place.folderId === folderId)
-  await beginCounting(context, folderId)
   await changeMessages(context, accountId, docs, (record) => places.reduce(giveUp, record))
+  // After it: a batch of the new owner that was under way has counted them, and ends its counting.
+  await beginCounting(context, folderId)
 }
 
 /**

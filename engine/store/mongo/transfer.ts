@@ -10,6 +10,7 @@ import { guarded } from './errors.ts'
 import { nonceDoc } from './keyed.ts'
 import { leadPatienceMs } from './lead.ts'
 import { messageDoc } from './messages.ts'
+import { endCounting } from './folders.ts'
 import { copyNote, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
 
 export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'alone'> {
@@ -92,6 +93,8 @@ export async function openMongoTransfer(options: MongoTransferOptions): Promise<
   const { patienceMs = leadPatienceMs, beatMs } = options
   const { db, close } = await connect({ ...options, pool: 4, alone: { lost, patienceMs, beatMs } }, options.role)
   const collections = openCollections(db)
+  // A copy keeps the counts, and not that they are in doubt.
+  if (options.role === 'source') await endCounting({ collections })
   const sides = createSides(collections)
   const mustBeAlone = (): void => {
     if (!alone) throw new AppError('conflict', `${host}/${name}: another process has begun to serve the database`)

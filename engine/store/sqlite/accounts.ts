@@ -52,9 +52,9 @@ export function accountPlaces({ developerId, userId, server, condition, sinceUnt
   return { sql, values }
 }
 
-function places(sql: Statements, filter: AccountFilter): AccountPlace[] {
+function places(sql: Statements, filter: AccountFilter, most: number): AccountPlace[] {
   const statement = accountPlaces(filter)
-  const rows = sql.tuples(statement.sql, ...statement.values)
+  const rows = sql.tuples(`${statement.sql} LIMIT ?+0`, ...statement.values, most)
   return rows.map(([id, server, developerId, is, since]) => {
     const condition = { is: is as Condition['is'], since: Number(since) }
     return { id: String(id), server: String(server), developerId: String(developerId), condition }
@@ -65,7 +65,7 @@ export function createAccounts(db: Database, keyed: KeyedCollections, removal: R
   return {
     // a step that finds no account has written nothing
     ...accountBasics(keyed, () => Promise.resolve()),
-    places: (filter) => db.read(() => places(db, filter)),
+    places: (filter, most = -1) => db.read(() => places(db, filter, most)),
     claim: (id) => db.write(() => (isBeingRemoved(db, id) ? null : claim(db, id))),
     remove: removal.removeAccount,
   }

@@ -1,6 +1,6 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
-import { addCounts, isWhole } from '../folder-counts.ts'
+import { addCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderCounts, FolderRecord } from '../records.ts'
@@ -38,10 +38,14 @@ function upsertListed(
   if (turns) settle(sql, accountId, now)
 }
 
+/** As isWhole of folder-counts.ts, out of the index of the folders that are not complete. */
+export const isWhole = `SELECT EXISTS (SELECT 1 FROM folders WHERE account_id = ?) AND NOT EXISTS (SELECT 1 FROM folders
+  WHERE account_id = ? AND json_extract(doc, '$.selectable') AND json_extract(doc, '$.completeAt') IS NULL)`
+
 /** Writes whether the account is complete, after a folder has become so or is no more. Answers whether that is new. */
 export function settle(sql: Statements, accountId: string, now: number): boolean {
   const account = tables.accounts.get(sql, accountId)
-  const whole = isWhole(sql.docs(folderList, accountId) as FolderRecord[])
+  const whole = sql.number(isWhole, accountId, accountId) === 1
   if (account === null || whole === (typeof account.completeAt === 'number')) return false
   tables.accounts.save(sql, account, { ...account, completeAt: whole ? now : null })
   return true

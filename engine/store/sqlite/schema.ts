@@ -222,7 +222,10 @@ UPDATE folders SET doc = json_set(doc,
   WHERE json_extract(doc, '$.counts') IS NULL;
 `
 
+/** What an account waits for until it is complete. */
 const accountFacts = `
+CREATE INDEX IF NOT EXISTS folders_to_read ON folders (account_id)
+  WHERE json_extract(doc, '$.selectable') AND json_extract(doc, '$.completeAt') IS NULL;
 UPDATE accounts SET doc = json_set(doc, '$.completeAt', (SELECT max(json_extract(f.doc, '$.completeAt')) FROM folders f
   WHERE f.account_id = accounts.id))
   WHERE json_extract(doc, '$.completeAt') IS NULL AND NOT EXISTS (SELECT 1 FROM folders f WHERE f.account_id = accounts.id
