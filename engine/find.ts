@@ -71,8 +71,8 @@ function one(kind: Found['kind'], of: Omit<Found, 'kind' | 'accountId'>, account
 type AccountFound = { readonly found: Found } & Pick<AccountRecord, 'userId'>
 
 async function accountsLike({ accounts }: Store, text: string): Promise<AccountFound[]> {
-  const places = await accounts.places({ text })
-  const known = await accounts.several(places.slice(0, mostLike).map(({ id }) => id))
+  const places = await accounts.places({ text }, mostLike)
+  const known = await accounts.several(places.map(({ id }) => id))
   return known.map(({ id, email, label, server, userId }) => {
     const exact = [id, label].includes(text) || foldCase(email) === foldCase(text)
     return { found: one('account', { id, name: email, detail: server, exact }), userId }
@@ -189,9 +189,9 @@ export async function callbacksLike({ store, webhooks }: Sources, filter: Callba
   const { developer, account, webhook, text, state, from, until } = filter
   const few = (name: string, ids: readonly string[]): readonly string[] => {
     if (ids.length <= mostNamed) return ids
-    throw badParameter(name, `${ids.length} match, which is more than ${mostNamed}: name one`)
+    throw badParameter(name, `more than ${mostNamed} match: name one`)
   }
-  const accounts = account === undefined ? undefined : await store.accounts.places({ text: account })
+  const accounts = account === undefined ? undefined : await store.accounts.places({ text: account }, mostNamed + 1)
   const meant = ({ id, callbackUrl }: { id: string; callbackUrl: string }): boolean =>
     id === webhook || callbackUrl.includes(webhook ?? '')
   const hooks = webhook === undefined ? undefined : webhooks.all().filter(meant)

@@ -218,7 +218,7 @@ async function asked(engine: Engine, { q: text, within, from, until, ...filter }
 export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: LogQuery): Promise<DeliveryLog> {
   const { outbox } = engine.store
   const { query, begin, end } = await asked(engine, filter)
-  const step = Math.ceil((end - begin) / 1000 / mostBars / leastStep) * leastStep
+  const step = Math.ceil(Math.max(1, end - begin) / 1000 / mostBars / leastStep) * leastStep
   const [rows, counts] = await Promise.all([outbox.list(query, { limit, offset }), outbox.counts(query, step * 1000)])
   const bars = [...Map.groupBy(counts, ({ at }) => at)].map(([at, own]) => {
     const of = (state: string): number => own.find((one) => one.state === state)?.count ?? 0

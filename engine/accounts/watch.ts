@@ -19,6 +19,7 @@
 import { toAppError } from '../errors.ts'
 import { createFolderPoll, hasModseqs } from './folders.ts'
 import { reportGone } from './gone.ts'
+import type { FolderCursor } from '../store/records.ts'
 import type { Hosts } from './hosts.ts'
 import type { MailboxStatus, SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
@@ -229,8 +230,10 @@ async function poll(watch: Watch): Promise<void> {
   const begunAt = context.deps.now()
   watch.stirredAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
+  const before = inboxCursor(context)
   const moved = await folders.poll(look, createGiveWay(watch))
-  const found = moved.includes('INBOX') && (await findNews(context))
+  if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
+  const found = hasNews(before, inboxCursor(context))
   const compares = watch.pollMs < quietFactor * often
   if (compares && !moved.includes('INBOX')) await compareInbox(context)
   const uncompared = compares ? folders.uncompared() : []
@@ -264,11 +267,10 @@ async function compareInbox(context: SyncContext): Promise<void> {
     await syncFlags({ ...context, folderId }, null)
 }
 
+const inboxCursor = ({ state }: SyncContext): FolderCursor | null => state.folderByPath('INBOX')?.cursor ?? null
+
 /** Whether messages have come or gone. Flags are no measure: some servers push those of others seldom or never. */
-async function findNews(context: SyncContext): Promise<boolean> {
-  const before = context.state.folderByPath('INBOX')?.cursor
-  await catchUp(context, 'INBOX')
-  const after = context.state.folderByPath('INBOX')?.cursor
+function hasNews(before: FolderCursor | null, after: FolderCursor | null): boolean {
   return after?.uidNext !== before?.uidNext || after?.exists !== before?.exists
 }
 

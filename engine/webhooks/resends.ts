@@ -90,7 +90,7 @@ export class Resends {
 
   async *#batches(query: RequeueQuery): AsyncGenerator<number> {
     const { store, targets, now, reread } = this.#parts
-    for (let queued = 0, left = 0; queued < mostResent && !this.#stopped.signal.aborted;) {
+    for (let queued = 0, left = 0; Math.max(queued, left) < mostResent && !this.#stopped.signal.aborted;) {
       const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
       const active = rows.filter(({ webhookId }) => targets.get(webhookId ?? '')?.webhook.active === true)
       const ids = active.slice(0, mostResent - queued).map(({ id }) => id)
