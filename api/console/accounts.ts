@@ -1,15 +1,7 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
-import { conditions, drawings, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
-import {
-  type AccountDetail,
-  accountDetail,
-  type LineRow,
-  readFolderAnew,
-  reconnectAccount,
-  reconnectLink,
-} from '../admin/account.ts'
-import { sentence } from '../admin/shared.ts'
+import { conditions, drawings, type Engine, failureClasses, sentence, shownStates } from '../../engine/index.ts'
+import { type AccountDetail, accountDetail, type LineRow, readFolderAnew, reconnectLink } from '../admin/account.ts'
 import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
@@ -122,7 +114,7 @@ interface Operation {
 const operations: Readonly<Record<string, Operation>> = {
   reconnect: {
     button: 'Reconnect',
-    act: (engine, id) => reconnectAccount(engine, id).then(() => 'It connects again.'),
+    act: (engine, id) => engine.accounts.reconnect(id).then(() => 'It connects again.'),
   },
   check: {
     button: 'Check status',

@@ -1,6 +1,7 @@
 /** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
 import type { z } from 'zod'
-import { type stepView, utc } from '../admin/shared.ts'
+import { utc } from '../../engine/index.ts'
+import type { stepView } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
 
