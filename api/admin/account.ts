@@ -210,7 +210,12 @@ export async function reconnectLink({ store, baseUrl }: Engine, account: Account
   return { url: connectUrl(baseUrl(), token), expires: seconds(expiresAt) }
 }
 
-const acting = { scope: 'act', response: accountRow } as const
+/** A method of the accounts by its name. */
+const acting = <N extends 'reconnect' | 'pause' | 'resume'>(name: N, summary: string, errors: number[] = []) =>
+  adminRoute(`POST /admin/accounts/{id}/${name}`, {
+    ...{ scope: 'act', summary, errors, response: accountRow },
+    handler: ({ path: { id } }, { engine }) => engine.accounts[name](id).then(() => rowOf(engine, id)),
+  })
 
 export const accountRoutes = [
   adminRoute('GET /admin/accounts/{id}', {
@@ -232,22 +237,9 @@ export const accountRoutes = [
       return accountEvents(engine, path.id, signal)
     },
   }),
-  adminRoute('POST /admin/accounts/{id}/reconnect', {
-    ...acting,
-    summary: 'Give up the session and the wait of an email account, and connect now',
-    errors: [409],
-    handler: ({ path: { id } }, { engine }) => engine.accounts.reconnect(id).then(() => rowOf(engine, id)),
-  }),
-  adminRoute('POST /admin/accounts/{id}/pause', {
-    ...acting,
-    summary: 'Close the connections of an email account until it is resumed, over restarts too',
-    handler: ({ path: { id } }, { engine }) => engine.accounts.pause(id).then(() => rowOf(engine, id)),
-  }),
-  adminRoute('POST /admin/accounts/{id}/resume', {
-    ...acting,
-    summary: 'End the pause of an email account',
-    handler: ({ path: { id } }, { engine }) => engine.accounts.resume(id).then(() => rowOf(engine, id)),
-  }),
+  acting('reconnect', 'Give up the session and the wait of an email account, and connect now', [409]),
+  acting('pause', 'Close the connections of an email account until it is resumed, over restarts too'),
+  acting('resume', 'End the pause of an email account'),
   adminRoute('POST /admin/accounts/{id}/check', {
     scope: 'act',
     summary: 'Try the login of an email account now, beside its own; a rejection makes it DISABLED',
@@ -265,7 +257,7 @@ export const accountRoutes = [
     handler: async ({ path: { id } }, { engine }) => reconnectLink(engine, await findAccount(engine, id)),
   }),
   adminRoute('POST /admin/accounts/{id}/read-anew', {
-    ...acting,
+    ...{ scope: 'act', response: accountRow },
     summary: 'Compare a folder with the mail server from end to end, and read what is missing',
     body: z.object({ folder: filledText.meta({ description: 'name of the folder', examples: ['INBOX'] }) }),
     handler: ({ path: { id }, body }, { engine }) =>

@@ -73,7 +73,7 @@ export const resendAction = action(`${logPath}/redeliver`, logFilters, async ({ 
   return { to, notice: `${queued} of ${total} failed callbacks are queued again${done ? '' : ', and more follow'}.` }
 })
 
-export function deliveryTable(rows: readonly DeliveryRow[]): Html {
+function deliveryTable(rows: readonly DeliveryRow[]): Html {
   return table(rows, 'There are none yet.', {
     Event: (row) => html`<a href="/console/deliveries/${row.delivery_id}">${row.event ?? row.kind}</a>`,
     State: (row) => pill(row.state),
@@ -84,6 +84,18 @@ export function deliveryTable(rows: readonly DeliveryRow[]): Html {
     '#Attempts': (row) => row.attempt_count,
     'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
+}
+
+/** `of`: the filter of the log that has all of them. */
+export function deliveryCard(
+  title: string,
+  rows: readonly DeliveryRow[],
+  of: Readonly<Record<string, string>>,
+  live: Visit['live'],
+): Html {
+  const list = scrolling(title, live('deliveries', deliveryTable(rows)), 'wide')
+  const all = html`<a href="${link(logPath, { ...of, within: 2_592_000 })}">All callbacks, by state and time</a>`
+  return card(title, html`${list} ${all}`)
 }
 
 function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {

@@ -284,13 +284,15 @@ interface Searched extends Counted {
   readonly more?: Html
 }
 
+export function searchForm(path: string, fields: Html, button: string, more: Html | null = null): Html {
+  return html`<form class="row" action="${path}">${fields}<button class="main">${button}</button>${more}</form>`
+}
+
 /** A page with a list that is searched and has pages; it follows what happens. */
 export function searchedList({ title, values, filters, list, more, ...counted }: Searched, { live }: Visit): Shown {
   const id = title.toLowerCase()
   const path = `/console/${id}`
-  const form = html`<form class="row" method="get" action="${path}">
-    ${filters}<button class="main">Show</button> <a class="button" href="${path}">All</a>
-  </form>`
+  const form = searchForm(path, filters, 'Show', html` <a class="button" href="${path}">All</a>`)
   const shown = html`${scrolling(title, list, 'wide')} ${pager(path, values, counted)}`
   return { title, content: html`${card(null, form)} ${card(null, live(id, shown))} ${more}` }
 }

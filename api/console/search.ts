@@ -3,7 +3,7 @@ import { find, foundKinds, type Found } from '../../engine/index.ts'
 import { searchQuery } from '../admin/search.ts'
 import { html, type Html } from '../html.ts'
 import { page } from './frame.ts'
-import { card, field, link, named, scrolling, table } from './parts.ts'
+import { card, field, link, named, scrolling, searchForm, table } from './parts.ts'
 
 const placeOf: Readonly<Record<Found['kind'], (one: Found) => string>> = {
   account: ({ id }) => `/console/accounts/${id}`,
@@ -18,9 +18,7 @@ export const search = page('/console/search', searchQuery, async ({ values }, { 
   const found = await find(engine, values.q)
   const [meant, ...others] = found.filter(({ exact }) => exact)
   if (meant !== undefined && others.length === 0) return { to: placeOf[meant.kind](meant) }
-  const form = html`<form class="row" action="/console/search">
-    ${field('Search', 'q', values, 'search')}<button class="main">Search</button>
-  </form>`
+  const form = searchForm('/console/search', field('Search', 'q', values, 'search'), 'Search')
   const none = html`<p>Nothing matches. Of a mail that is not in the index, ask on the page of its account.</p>`
   const kinds = foundKinds.map((kind) =>
     listOf(

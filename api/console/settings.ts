@@ -5,7 +5,7 @@ import { adminHosts, hostQuery, type HostRow, mostPace, setHostPace } from '../a
 import { keptSeconds, retentionOf } from '../admin/store.ts'
 import { html, type Html } from '../html.ts'
 import { choice, filledText, integer } from '../values.ts'
-import { action, page, type Shown, type Visit } from './frame.ts'
+import { action, page, question, type Shown, type Visit } from './frame.ts'
 import { card, choose, field, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
 
 const hostsPath = '/console/hosts'
@@ -63,13 +63,10 @@ const paceBody = z.object({
 })
 
 function stopQuestion(host: string, form: Visit['form']): Shown {
-  const content = card(
-    null,
-    html`<p>No account at ${host} logs in again until the host is freed. Logins that are open stay.</p>
-      ${form(hostsPath, html`<input type="hidden" name="host" value="${host}" /><button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`)}
-      <a class="button" href="${hostsPath}">Cancel</a>`,
-  )
-  return { title: 'Stop logins', content }
+  const words = `No account at ${host} logs in again until the host is freed. Logins that are open stay.`
+  const button = html`<button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`
+  const stop = form(hostsPath, html`<input type="hidden" name="host" value="${host}" />${button}`)
+  return question('Stop logins', words, stop, hostsPath)
 }
 
 const paceAction = action(
