@@ -211,7 +211,7 @@ export async function reconnectLink({ store, baseUrl }: Engine, account: Account
 }
 
 /** A method of the accounts by its name. */
-const acting = <N extends 'reconnect' | 'pause' | 'resume'>(name: N, summary: string, errors: number[] = []) =>
+const acting = (name: 'reconnect' | 'pause' | 'resume', summary: string, errors: number[] = []) =>
   adminRoute(`POST /admin/accounts/{id}/${name}`, {
     ...{ scope: 'act', summary, errors, response: accountRow },
     handler: ({ path: { id } }, { engine }) => engine.accounts[name](id).then(() => rowOf(engine, id)),

@@ -148,16 +148,8 @@ function findChannel({ store }: Engine, id: string): Promise<Channel> {
 
 function bareUrl(row: OutboxRecord | undefined): Channel | null {
   if (row === undefined) return null
-  const { channelId: id, developerId: developer, url, createdAt } = row
-  return {
-    id,
-    developerId: developer,
-    userId: null,
-    callbackUrl: url ?? '',
-    active: true,
-    health: freshHealth,
-    createdAt,
-  }
+  const { channelId: id, developerId, url, createdAt } = row
+  return { ...{ id, developerId, createdAt }, userId: null, callbackUrl: url ?? '', active: true, health: freshHealth }
 }
 
 /** `not_found` for an unknown id, here and below. */

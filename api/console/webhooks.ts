@@ -48,9 +48,11 @@ export function webhookTable(rows: WebhookList['webhooks']): Html {
 
 export const webhook = page('/console/webhooks/{id}', z.object({}), async ({ path }, { engine, live }) => {
   const seen = await webhookDetail(engine, path.id)
+  // The log knows webhooks by their ids, and a bare URL only among what waits of its developer.
+  const log = seen.id.startsWith('u') ? { developer: seen.developer_id, state: 'pending' } : { webhook: seen.id }
   const content = html`${card(null, live('how', how(seen)))}
   ${chartCard('State chart of the webhook', drawings.webhook, { ...seen, active: seen.active_states }, live)}
-  ${deliveryCard('Callbacks', seen.callbacks, { webhook: seen.id }, live)}
+  ${deliveryCard('Callbacks', seen.callbacks, log, live)}
   ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}`
   return { title: seen.callback_url, content }
 })

@@ -223,6 +223,7 @@ describe('webhooks for operators', () => {
       [`/console/developers/${developerId}`, `/console/webhooks/${row.channelId}`],
       [`/console/developers/${developerId}`, `/console/accounts/${box.accountId}`],
       [`/console/webhooks/${row.channelId}`, `/console/deliveries/${row.id}`],
+      [`/console/webhooks/${row.channelId}`, '/console/deliveries?developer='],
       [`/console/deliveries/${row.id}`, `/console/webhooks/${row.channelId}`],
       [`/console/deliveries/${row.id}`, `webhook-id: ${row.id}`],
       ['/console/developers', `/console/developers/${developerId}`],
