@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `npm run test:all`: what `npm test` leaves out. Tests that take long or need other servers, the whole service on MongoDB, what mail
-# servers, tenants and strangers may try, the API along its own document, the demo, and a minute of everything at once.
+# servers, tenants and strangers may try, the API along its own document, the demo, two minutes of faults, and a minute of everything at once.
 # Needs Dovecot, Cyrus, GreenMail, Chromium and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,7 +29,7 @@ mkdir -p "$MAILROOM_TEST_ARTEFACTS"
 export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb,chromium
 
 section 'what takes long, and the store on MongoDB'
-MAILROOM_TEST_AT_ONCE=2 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts'
+MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts'
 
 section 'the whole service on MongoDB'
 # The other files hold no test that the store makes different.
@@ -50,6 +50,9 @@ MAILROOM_TEST_STORE=mongodb bash test/support/schemathesis.sh --phases fuzzing
 
 section 'the demo'
 npm run demo -- --once
+
+section 'two minutes of networks and mail servers that fail'
+npm run bench -- faults --seconds 120 --accounts 50 --untimed
 
 section 'a minute of everything at once'
 npm run bench -- soak --seconds 60 --accounts 100 --untimed

@@ -4,15 +4,12 @@ import { z } from 'zod'
 import {
   type AccountNews,
   type AccountRecord,
-  type ActorView,
-  AppError,
-  conditionOf,
   connectUrl,
   type Engine,
+  explainAccount,
   folderName,
   namesOf,
   type FolderRecord,
-  noActor,
   notFound,
   shownCounts,
   reconnectToken,
@@ -23,7 +20,7 @@ import { address, answer, exampleOf, time, view } from '../examples.ts'
 import { eventStreamHeaders, StreamAnswer } from '../route.ts'
 import { filledText } from '../values.ts'
 import { accountFields, accountRow, type AccountRow, findAccount, presentAccount } from './accounts.ts'
-import { adminRoute, count, presentSteps, presentWays, sentence, stepView, utc, wayFields } from './shared.ts'
+import { adminRoute, count, presentSteps, presentWays, stepView, wayFields } from './shared.ts'
 
 export const explanationView = answer({
   why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
@@ -110,7 +107,7 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     active: [...(seen?.active ?? [])],
     steps: presentSteps(seen),
     ...presentWays(seen),
-    explain: explainAccount(engine, account),
+    explain: presentExplanation(engine, account),
     wire: (wire?.lines() ?? []).map(presentLine),
     frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },
     folders: folders.map(presentFolder),
@@ -153,10 +150,6 @@ function eventOf(news: AccountNews): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/*
- * An email account in words: why it is in its state, since when, what happens next, and what would change it.
- */
-
 /** What helps against a failure of this class. */
 const remedies: Readonly<Record<string, string>> = {
   auth_rejected: 'The user gives another password, or edits the one at the mail server back.',
@@ -170,53 +163,9 @@ const remedies: Readonly<Record<string, string>> = {
   protocol: 'The mail server answers as IMAP asks for.',
 }
 
-const states: Readonly<Record<string, string>> = {
-  [noActor]: 'It has no actor: the service is starting or ending.',
-  dead: 'Its actor ended by a fault of the service and is started again.',
-  paused: 'An operator has paused it.',
-  queued: 'It waits for its turn to log in at the mail server.',
-  connecting: 'It is logging in at the mail server.',
-  syncing: 'It is reading its mailbox.',
-  watching: 'It is connected and hears of new mail.',
-}
-
-export function explainAccount({ accounts }: Engine, account: AccountRecord): z.input<typeof explanationView> {
-  const view = accounts.view(account.id)
-  const state = view?.state ?? noActor
-  const lastError = (view ?? account.resume).lastError
-  const attempt = view?.attempt ?? account.resume.attempt
-  const failed = lastError === null ? [] : [failureOf(account, lastError, attempt)]
-  const held = account.status === 'DISABLED' ? ['The account is DISABLED.'] : []
-  const own = states[state]
-  return {
-    why: [...(own === undefined ? [] : [own]), ...held, ...failed].join(' ') || 'Nothing is known yet.',
-    since: seconds(conditionOf(account).since),
-    next: nextOf(view, state, accounts.hosts.pace(account.server.toLowerCase())),
-    would_change: changesOf(account, state, lastError?.class ?? null),
-  }
-}
-
-function failureOf(
-  { server }: AccountRecord,
-  { class: failure, message, at }: NonNullable<ActorView['lastError']>,
-  attempt: number,
-): string {
-  const times = attempt > 1 ? `, for the ${ordinal(attempt)} time in a row` : ''
-  return sentence(`The last failure at ${server} was at ${utc(at)} (${failure})${times}: ${message}`)
-}
-
-/** `pace`: of its host, as an operator has set it. */
-function nextOf(view: ActorView | null, state: string, pace: number | null): string {
-  if (view?.next) return `It ${view.next.what} at ${utc(view.next.at)}.`
-  if (state === 'watching') return 'It stays connected.'
-  if (state === 'queued' && pace === 0)
-    return 'Nothing, until its host is freed: an operator has stopped the logins to it.'
-  if (state === 'queued' && pace !== null)
-    return `It logs in when its turn comes: an operator has slowed its host down to ${pace} logins a minute.`
-  if (state === 'queued')
-    return 'It logs in when its turn comes: so many log in at a time, and a host has so many logins a minute.'
-  if (state === 'paused') return 'Nothing, until it is resumed.'
-  return 'Nothing by itself.'
+function presentExplanation(engine: Engine, account: AccountRecord): z.input<typeof explanationView> {
+  const { why, since, next, state, failure } = explainAccount(engine, account)
+  return { why, since: seconds(since), next, would_change: changesOf(account, state, failure) }
 }
 
 function changesOf({ id, status }: AccountRecord, state: string, failure: string | null): string[] {
@@ -229,12 +178,6 @@ function changesOf({ id, status }: AccountRecord, state: string, failure: string
   return [...(remedy === undefined ? [] : [remedy]), ...now, ...check, ...link]
 }
 
-function ordinal(number: number): string {
-  const teen = number % 100 > 10 && number % 100 < 14
-  const ending = teen ? undefined : (['th', 'st', 'nd', 'rd'] as const)[number % 10]
-  return `${number}${ending ?? 'th'}`
-}
-
 const checkView = answer({
   success: [z.boolean(), true],
   failure: [z.string().nullable(), null, 'class of the failure; null = the login went well'],
@@ -244,23 +187,6 @@ const checkView = answer({
 
 async function rowOf(engine: Engine, id: string): Promise<AccountRow> {
   return presentAccount(await findAccount(engine, id), engine.accounts.view(id))
-}
-
-/** Gives up the session and the back-off, and connects now. `conflict` while it is paused, throttled or dead. */
-export async function reconnectAccount(engine: Engine, id: string): Promise<void> {
-  const account = await findAccount(engine, id)
-  if (account.paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
-  const view = engine.accounts.view(id)
-  // What is throttled keeps to the time of its mail server, what is dead to that of its next start.
-  const state = view !== null && hasThrottledLogin(view) ? 'throttled' : view?.state
-  if (state === 'throttled' || state === 'dead')
-    throw new AppError('conflict', `email account ${id} is ${state}. ${nextOf(view, state, null)}`)
-  engine.accounts.wake(id)
-}
-
-/** Beside the open session: a new one would have to wait as long, and the open one would be gone. */
-function hasThrottledLogin({ tags, lastError, next }: ActorView): boolean {
-  return tags.includes('held') && lastError?.class === 'throttled' && (next?.at ?? 0) > Date.now()
 }
 
 /** Compares a folder with the mail server from end to end. By the name that the API shows, or the server's own. */
@@ -284,7 +210,12 @@ export async function reconnectLink({ store, baseUrl }: Engine, account: Account
   return { url: connectUrl(baseUrl(), token), expires: seconds(expiresAt) }
 }
 
-const acting = { scope: 'act', response: accountRow } as const
+/** A method of the accounts by its name. */
+const acting = (name: 'reconnect' | 'pause' | 'resume', summary: string, errors: number[] = []) =>
+  adminRoute(`POST /admin/accounts/{id}/${name}`, {
+    ...{ scope: 'act', summary, errors, response: accountRow },
+    handler: ({ path: { id } }, { engine }) => engine.accounts[name](id).then(() => rowOf(engine, id)),
+  })
 
 export const accountRoutes = [
   adminRoute('GET /admin/accounts/{id}', {
@@ -295,7 +226,7 @@ export const accountRoutes = [
   adminRoute('GET /admin/accounts/{id}/explain', {
     summary: 'Why an email account is in its state, since when, and what would change it',
     response: explanationView,
-    handler: async ({ path }, { engine }) => explainAccount(engine, await findAccount(engine, path.id)),
+    handler: async ({ path }, { engine }) => presentExplanation(engine, await findAccount(engine, path.id)),
   }),
   adminRoute('GET /admin/accounts/{id}/events', {
     summary: 'Watch an email account: each step and each line of its connections, as server-sent events',
@@ -306,22 +237,9 @@ export const accountRoutes = [
       return accountEvents(engine, path.id, signal)
     },
   }),
-  adminRoute('POST /admin/accounts/{id}/reconnect', {
-    ...acting,
-    summary: 'Give up the session and the wait of an email account, and connect now',
-    errors: [409],
-    handler: ({ path: { id } }, { engine }) => reconnectAccount(engine, id).then(() => rowOf(engine, id)),
-  }),
-  adminRoute('POST /admin/accounts/{id}/pause', {
-    ...acting,
-    summary: 'Close the connections of an email account until it is resumed, over restarts too',
-    handler: ({ path: { id } }, { engine }) => engine.accounts.pause(id).then(() => rowOf(engine, id)),
-  }),
-  adminRoute('POST /admin/accounts/{id}/resume', {
-    ...acting,
-    summary: 'End the pause of an email account',
-    handler: ({ path: { id } }, { engine }) => engine.accounts.resume(id).then(() => rowOf(engine, id)),
-  }),
+  acting('reconnect', 'Give up the session and the wait of an email account, and connect now', [409]),
+  acting('pause', 'Close the connections of an email account until it is resumed, over restarts too'),
+  acting('resume', 'End the pause of an email account'),
   adminRoute('POST /admin/accounts/{id}/check', {
     scope: 'act',
     summary: 'Try the login of an email account now, beside its own; a rejection makes it DISABLED',
@@ -339,7 +257,7 @@ export const accountRoutes = [
     handler: async ({ path: { id } }, { engine }) => reconnectLink(engine, await findAccount(engine, id)),
   }),
   adminRoute('POST /admin/accounts/{id}/read-anew', {
-    ...acting,
+    ...{ scope: 'act', response: accountRow },
     summary: 'Compare a folder with the mail server from end to end, and read what is missing',
     body: z.object({ folder: filledText.meta({ description: 'name of the folder', examples: ['INBOX'] }) }),
     handler: ({ path: { id }, body }, { engine }) =>

@@ -1,6 +1,6 @@
 /** The audit trail: actions of operators, with the operator, the address and the outcome. */
 import { z } from 'zod'
-import type { Engine } from '../../engine/index.ts'
+import { type Engine, namesOf } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
 import { address, answer, time } from '../examples.ts'
 import { filledText, optional } from '../values.ts'
@@ -14,7 +14,7 @@ const auditView = answer({
   address: [z.string(), '192.0.2.7'],
   action: [z.string(), 'accounts pause'],
   target: [z.string(), '7c9e6679f81d4b1c8a2e3d4f', 'id or name of what it was done to'],
-  target_name: [z.string().nullable(), address, 'address of the account'],
+  target_name: [z.string().nullable(), address, 'address, name or URL of it, while it is known'],
   details: [z.record(z.string(), z.string()), {}, 'parameters that are no secrets'],
   outcome: [
     z.enum(['done', 'refused', 'failed', 'unknown']),
@@ -28,10 +28,11 @@ export type AuditRow = z.input<typeof auditView>
 export const auditQuery = z.object({ target: optional(filledText, 'only what was done to this id or name'), ...paging })
 
 /** Newest first. */
-export async function auditTrail({ store }: Engine, query: z.output<typeof auditQuery>): Promise<AuditRow[]> {
+export async function auditTrail(engine: Engine, query: z.output<typeof auditQuery>): Promise<AuditRow[]> {
+  const { store, webhooks } = engine
   const records = await store.audit.list(query.target, query)
-  const ids = records.filter(({ action }) => action.startsWith('accounts ')).map(({ target }) => target)
-  const emails = new Map((await store.accounts.several([...new Set(ids)])).map(({ id, email }) => [id, email]))
+  const ids = records.map(({ target }) => target)
+  const name = await namesOf(store, { accounts: ids, developers: ids, users: ids })
   return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({
     at: seconds(at),
     by,
@@ -42,7 +43,7 @@ export async function auditTrail({ store }: Engine, query: z.output<typeof audit
     target,
     details: { ...details },
     status,
-    target_name: emails.get(target) ?? null,
+    target_name: name(target) ?? webhooks.known(target)?.callbackUrl ?? null,
     outcome: status < 400 ? 'done' : status === 499 ? 'unknown' : status < 500 ? 'refused' : 'failed',
   }))
 }

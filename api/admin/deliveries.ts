@@ -218,6 +218,7 @@ async function asked(engine: Engine, { q: text, within, from, until, ...filter }
 export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: LogQuery): Promise<DeliveryLog> {
   const { outbox } = engine.store
   const { query, begin, end } = await asked(engine, filter)
+  const last = engine.webhooks.resending()
   const step = Math.ceil(Math.max(1, end - begin) / 1000 / mostBars / leastStep) * leastStep
   const [rows, counts] = await Promise.all([outbox.list(query, { limit, offset }), outbox.counts(query, step * 1000)])
   const bars = [...Map.groupBy(counts, ({ at }) => at)].map(([at, own]) => {
@@ -229,22 +230,17 @@ export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: 
     ...{ from: seconds(begin), until: seconds(end), step },
     bars: bars.toSorted((left, right) => left.at - right.at),
     failed: bars.reduce((sum, { failed }) => sum + failed, 0),
-    resending: presentResending(engine.webhooks.resending()),
+    resending: last && presentResending(last),
     deliveries: await presentRows(engine, rows),
   }
 }
 
-function presentResending(last: Resending | null): DeliveryLog['resending'] {
-  if (last === null) return null
-  const { startedAt, ...shown } = last
-  return { started: seconds(startedAt), ...shown }
-}
+const presentResending = ({ startedAt, ...shown }: Resending) => ({ started: seconds(startedAt), ...shown })
 
 /** Those that match and have failed. `conflict` while others are being sent again. */
 export async function resendFailed(engine: Engine, filter: z.output<typeof logFilters>) {
   const { query } = await asked(engine, filter)
-  const { startedAt, ...shown } = await engine.webhooks.resendFailed(query)
-  return { started: seconds(startedAt), ...shown }
+  return presentResending(await engine.webhooks.resendFailed(query))
 }
 
 export const deliveryRoutes = [

@@ -69,23 +69,19 @@ function presentKey(engine: Engine, { developer, secret }: Authenticated): z.inp
   return { ...present(engine, developer), api_secret: secret }
 }
 
-async function presentDeveloper(engine: Engine, developer: DeveloperRecord): Promise<DeveloperRow> {
-  const { store } = engine
-  const accounts = await store.accounts.places({ developerId: developer.id })
-  return { ...present(engine, developer), users: await store.users.count(developer.id), accounts: accounts.length }
+/** `known`: how many accounts it has; absent = they are counted. */
+async function presentDeveloper(engine: Engine, developer: DeveloperRecord, known?: number): Promise<DeveloperRow> {
+  const { users, accounts } = engine.store
+  const count = known ?? (await accounts.places({ developerId: developer.id })).length
+  return { ...present(engine, developer), users: await users.count(developer.id), accounts: count }
 }
 
 /** Oldest first. */
 export async function listDevelopers(engine: Engine, page: Page): Promise<DeveloperRow[]> {
-  const { store } = engine
-  const developers = await store.developers.list(page)
-  const accounts = countBy(await store.accounts.places({}), (place) => place.developerId)
-  const rows = developers.map(async (developer) => ({
-    ...present(engine, developer),
-    users: await store.users.count(developer.id),
-    accounts: accounts[developer.id] ?? 0,
-  }))
-  return Promise.all(rows)
+  const { developers, accounts } = engine.store
+  const all = await developers.list(page)
+  const counts = countBy(await accounts.places({}), (place) => place.developerId)
+  return Promise.all(all.map((developer) => presentDeveloper(engine, developer, counts[developer.id] ?? 0)))
 }
 
 /** `not_found` for an unknown id. */

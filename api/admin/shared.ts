@@ -79,11 +79,3 @@ export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<s
       .map(([key, those]) => [key, those.length]),
   )
 }
-
-/** Adds a full stop, unless the words end with one, as messages of mail servers do. */
-export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)
-
-/** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */
-export function utc(at: number): string {
-  return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`
-}

@@ -1,7 +1,7 @@
 /** Care of the store while it is in use: backups, sealing its secrets anew, and how long what is kept. */
 import { z } from 'zod'
 import { AppError, type Engine, keptNames, notFound, reseal, retentionKeys, withinTime } from '../../engine/index.ts'
-import { answer, view } from '../examples.ts'
+import { answer, exampleOf, view } from '../examples.ts'
 import { integerOrNone } from '../values.ts'
 import { adminRoute } from './shared.ts'
 
@@ -33,17 +33,13 @@ export const resealView = view('AdminReseal', {
 })
 
 const keptView = answer({
-  what: [z.enum(['changes', 'deliveries', 'calls', 'audit']), 'deliveries'],
+  what: [z.enum(keptNames), 'deliveries'],
   seconds: [z.number(), 2_592_000],
   setting: [z.string(), 'MAILROOM_DELIVERY_RETENTION', 'the environment variable of it'],
   set: [z.boolean(), false, 'an operator has set it; the variable does not count'],
 })
 export const retentionView = view('AdminRetention', {
-  kept: [
-    z.array(keptView),
-    [{ what: 'deliveries' as const, seconds: 2_592_000, setting: 'MAILROOM_DELIVERY_RETENTION', set: false }],
-    'what goes by itself once it is so old, and is not needed any more',
-  ],
+  kept: [z.array(keptView), [exampleOf(keptView)], 'what goes by itself once it is so old, and is not needed any more'],
 })
 
 /** As the environment says or an operator has set. A shorter time removes rows for good. */

@@ -4,20 +4,18 @@ import {
   type AccountRecord,
   bracketed,
   type Engine,
-  folderName,
+  explainAbsence,
   folderNamer,
-  type FolderRecord,
   type MessageRecord,
   messagesMeant,
-  type WebhookRecord,
+  messageTrail,
 } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
 import { address, answer, ids, time, view } from '../examples.ts'
 import { filledText, optional } from '../values.ts'
-import { explainAccount } from './account.ts'
 import { findAccount } from './accounts.ts'
 import { presentSent, sentCallback, verdictView } from './deliveries.ts'
-import { adminRoute, count, utc } from './shared.ts'
+import { adminRoute, count } from './shared.ts'
 
 const messageView = answer({
   id: [z.string(), ids.message],
@@ -61,8 +59,6 @@ export type TrailMessage = Trail['messages'][number]
 
 const mostMessages = 20
 const mostAddresses = 20
-const mostWebhooks = 20
-const mostCallbacks = 10
 
 export const trailQuery = z.object({
   q: optional(filledText, 'message id, Message-ID or part of the subject; without it the newest messages', 'Hello'),
@@ -81,18 +77,18 @@ export async function trailOf(
   const messages =
     asked === undefined ? await store.messages.list(id, {}, page) : await messagesMeant(store, id, asked, mostMessages)
   const folders = await store.folders.list(id)
+  const name = folderNamer(folders)
   const [message, ...others] = messages
   const found = {
-    messages: messages.map((one) => presentMessage(one, folders)),
-    known: messages.length > 0 ? [] : knownOf(engine, account, folders),
+    messages: messages.map((one) => presentMessage(one, name)),
+    known: messages.length > 0 ? [] : explainAbsence(engine, account, folders),
     ...{ events: [], webhooks: [], more_webhooks: 0, others: [] },
   }
   if (message === undefined || others.length > 0 || asked === undefined) return found
-  return { ...found, ...(await wayOf(engine, account, message, folders, signal)) }
+  return { ...found, ...(await wayOf(engine, account, message, name, signal)) }
 }
 
-function presentMessage(message: MessageRecord, folders: readonly FolderRecord[]): TrailMessage {
-  const name = folderNamer(folders)
+function presentMessage(message: MessageRecord, name: (path: string) => string): TrailMessage {
   const { id, emailMessageId, subject, addresses, sentAt, receivedAt, indexedAt, placements } = message
   return {
     ...{ id, subject, email_message_id: bracketed(emailMessageId) },
@@ -107,66 +103,20 @@ async function wayOf(
   engine: Engine,
   account: AccountRecord,
   message: MessageRecord,
-  folders: readonly FolderRecord[],
+  name: (path: string) => string,
   signal: AbortSignal,
 ): Promise<Omit<Trail, 'messages' | 'known'>> {
-  const { store, webhooks } = engine
-  const name = folderNamer(folders)
-  const changes = await store.changes.ofMessage(account.id, message.id)
-  const hearing = webhooks.of(account)
-  const ways: Trail['webhooks'] = []
-  // What an operator asks is not the user's to pay for, and reads no text.
-  const asking = { signal, reads: () => undefined, texts: false }
-  for (const webhook of hearing.slice(0, mostWebhooks)) {
-    const { matched, verdicts, deliveries } = await webhooks.explain(webhook, account, message, asking)
-    ways.push({
-      ...{ id: webhook.id, callback_url: webhook.callbackUrl, active: webhook.active },
-      ...{ matched, why: [...verdicts] },
-      callbacks: await presentSent(engine, deliveries.slice(0, mostCallbacks)),
-    })
-  }
-  const rows = await store.outbox.list({ messageId: message.id, accountId: account.id }, { limit: 100, offset: 0 })
-  const others = rows.filter(({ webhookId }) => isGone(webhookId, hearing)).slice(0, mostCallbacks)
+  const { changes, ways, more, others } = await messageTrail(engine, account, message, signal)
+  const webhooks = ways.map(async ({ webhook: { id, callbackUrl, active }, matched, verdicts, callbacks }) => ({
+    ...{ id, callback_url: callbackUrl, active, matched, why: [...verdicts] },
+    callbacks: await presentSent(engine, callbacks),
+  }))
   return {
-    events: changes.slice(-mostMessages).map(({ kind, path, at }) => ({ kind, folder: name(path), seen: seconds(at) })),
-    webhooks: ways,
-    more_webhooks: Math.max(0, hearing.length - mostWebhooks),
+    events: changes.map(({ kind, path, at }) => ({ kind, folder: name(path), seen: seconds(at) })),
+    webhooks: await Promise.all(webhooks),
+    more_webhooks: more,
     others: await presentSent(engine, others),
   }
-}
-
-const isGone = (id: string | null, hearing: readonly WebhookRecord[]): boolean => hearing.every((one) => one.id !== id)
-
-const mostFolders = 20
-
-/** Of a mail that is not in the index: what may keep it from being there. */
-function knownOf(engine: Engine, account: AccountRecord, folders: readonly FolderRecord[]): string[] {
-  const { why, next } = explainAccount(engine, account)
-  const first =
-    account.resume.initialSyncAt === null ? ['Its first sync is not complete: older mail is still read.'] : []
-  const ofFolders = folders.filter(({ selectable }) => selectable).flatMap(knownOfFolder)
-  return [`${why} ${next}`, ...first, ...ofFolders.slice(0, mostFolders)]
-}
-
-function knownOfFolder(folder: FolderRecord): string[] {
-  const name = folderName(folder)
-  const { cursor, failures, parkedUntil } = folder
-  const parked = parkedUntil !== null && parkedUntil > Date.now()
-  const words = parked
-    ? [`${name} was refused ${failures} times in a row: it is tried again at ${utc(parkedUntil)}.`]
-    : []
-  if (cursor === null) return [...words, `${name} was not opened yet.`]
-  const { syncedAt, backfillBelow, quarantined } = cursor
-  return [
-    ...words,
-    ...(backfillBelow > 1 ? [`${name}: its older mail is still being read.`] : []),
-    ...(quarantined.length > 0
-      ? [`${name}: the mail server did not give ${quarantined.length} messages; they are asked for again.`]
-      : []),
-    ...(name === 'INBOX' && syncedAt !== undefined
-      ? [`INBOX was caught up at ${utc(syncedAt)}: what lay there then is in the index.`]
-      : []),
-  ]
 }
 
 export const trailRoute = adminRoute('GET /admin/accounts/{id}/trail', {

@@ -12,10 +12,9 @@ import {
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, ids, time, view } from '../examples.ts'
-import { deliveryStates } from '../lite/webhooks/schema.ts'
-import { choice, filledText, flag, given, optional } from '../values.ts'
+import { choice, filledText, flag, optional } from '../values.ts'
 import { findAccount } from './accounts.ts'
-import { adminCallback, type DeliveryRow, presentRows } from './deliveries.ts'
+import { adminCallback, presentRows } from './deliveries.ts'
 import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
 import { presentSteps, presentWays, stepView, total, wayFields } from './shared.ts'
 
@@ -54,6 +53,7 @@ const webhookView = view('AdminWebhookDetail', {
   active_states: [z.array(z.string()), ['running.work.idle'], 'the states of its chart that are active, as paths'],
   ...wayFields,
   steps: [z.array(stepView), []],
+  callbacks: [z.array(adminCallback), [], 'the newest fifty; of a bare URL those that are sent next'],
 })
 export type WebhookDetail = z.input<typeof webhookView>
 
@@ -87,10 +87,11 @@ async function rowOf(
   }
 }
 
-const newest = { limit: 10, offset: 0 }
+const mostCallbacks = 50
+const newest = (limit: number) => ({ limit, offset: 0 })
 
 async function latencyOf({ outbox }: Engine['store'], webhookId: string): Promise<number | null> {
-  const delivered = await outbox.list({ webhookId, states: ['delivered'] }, newest)
+  const delivered = await outbox.list({ webhookId, states: ['delivered'] }, newest(10))
   const took = delivered.map(({ createdAt, finishedAt }) => (finishedAt ?? createdAt) - createdAt)
   return took.toSorted((one, other) => one - other)[Math.floor(took.length / 2)] ?? null
 }
@@ -147,22 +148,19 @@ function findChannel({ store }: Engine, id: string): Promise<Channel> {
 
 function bareUrl(row: OutboxRecord | undefined): Channel | null {
   if (row === undefined) return null
-  const { channelId: id, developerId: developer, url, createdAt } = row
-  return {
-    id,
-    developerId: developer,
-    userId: null,
-    callbackUrl: url ?? '',
-    active: true,
-    health: freshHealth,
-    createdAt,
-  }
+  const { channelId: id, developerId, url, createdAt } = row
+  return { ...{ id, developerId, createdAt }, userId: null, callbackUrl: url ?? '', active: true, health: freshHealth }
 }
 
 /** `not_found` for an unknown id, here and below. */
 export async function webhookDetail(engine: Engine, id: string): Promise<WebhookDetail> {
   const channel = await findChannel(engine, id)
   const seen = engine.webhooks.view(id)
+  const { outbox } = engine.store
+  // Of a bare URL only those that wait are known.
+  const rows = id.startsWith('u')
+    ? outbox.pending(id, [], mostCallbacks)
+    : outbox.list({ webhookId: id }, newest(mostCallbacks))
   return {
     ...(await rowOf(engine, channel, seen, await namesOfOwners(engine, [channel]))),
     created: seconds(channel.createdAt),
@@ -170,31 +168,8 @@ export async function webhookDetail(engine: Engine, id: string): Promise<Webhook
     active_states: [...(seen?.active ?? [])],
     steps: presentSteps(seen),
     ...presentWays(seen),
+    callbacks: await presentRows(engine, await rows),
   }
-}
-
-export const deliveriesQuery = z.object({
-  state: optional(choice(deliveryStates), 'only callbacks in this state'),
-  ...paging,
-})
-
-type DeliveriesQuery = z.output<typeof deliveriesQuery>
-
-/** Newest first. */
-export async function webhookDeliveries(engine: Engine, id: string, query: DeliveriesQuery): Promise<DeliveryRow[]> {
-  await findChannel(engine, id)
-  const { state, limit, offset } = query
-  const states = state === undefined ? undefined : [state]
-  const rows = id.startsWith('u')
-    ? await waitingFor(engine, id, query)
-    : await engine.store.outbox.list(given({ webhookId: id, states }), { limit, offset })
-  return presentRows(engine, rows)
-}
-
-/** Of a bare URL only those that wait are known, in the order of sending. */
-async function waitingFor({ store }: Engine, id: string, query: DeliveriesQuery): Promise<OutboxRecord[]> {
-  const { state = 'pending', limit, offset } = query
-  return state === 'pending' ? (await store.outbox.pending(id, [], offset + limit)).slice(offset) : []
 }
 
 export const adminWebhookRoutes = [
@@ -208,11 +183,5 @@ export const adminWebhookRoutes = [
     summary: 'Get a webhook: states, steps, and what waits',
     response: webhookView,
     handler: ({ path }, { engine }) => webhookDetail(engine, path.id),
-  }),
-  adminRoute('GET /admin/webhooks/{id}/deliveries', {
-    summary: 'List the callbacks of a webhook, newest first',
-    query: deliveriesQuery,
-    response: z.array(adminCallback),
-    handler: ({ path, query }, { engine }) => webhookDeliveries(engine, path.id, query),
   }),
 ]

@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { adminRoutes } from '../admin/index.ts'
 import type { Method } from '../route.ts'
 import { accountId, clientOf, say } from './client.ts'
-import { showAny } from './show.ts'
+import { showAny, showExplanation } from './show.ts'
 import { type Command, type Given, type OptionName, isOption, UsageError } from './usage.ts'
 
 /** `at`: method and path. The word after the command stands in the path, or is this parameter of the query. */
-function commandOf(at: string, words?: string, parameter?: string): Command {
+function commandOf(at: string, words?: string, parameter?: string, show: Show = showAny): Command {
   const [method, path] = at.split(' ') as [Method, string]
   const route = adminRoutes.find((one) => one.method === method && one.path === path)
   if (route === undefined) throw new Error(`no route ${at}`)
@@ -24,7 +24,7 @@ function commandOf(at: string, words?: string, parameter?: string): Command {
       const query = new URLSearchParams(valuesOf(given, options))
       if (parameter !== undefined && word !== undefined)
         query.set(parameter, parameter === 'target' ? await idOf(given, '/accounts/') : word)
-      say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), showAny)
+      say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), show)
     },
   }
 }
@@ -35,14 +35,19 @@ async function idOf(given: Given, path: string): Promise<string> {
   return path.includes('/accounts/') ? accountId(clientOf(given), word) : encodeURIComponent(word)
 }
 
-function valuesOf({ values }: Given, options: readonly OptionName[]): Record<string, string> {
+type Show = Parameters<typeof say>[2]
+
+export function valuesOf({ values }: Given, options: readonly OptionName[]): Record<string, string> {
   const given = options.map((name) => [name.replace('-', '_'), values[name]] as const)
   return Object.fromEntries(given.filter((pair): pair is [string, string] => typeof pair[1] === 'string'))
 }
 
+/** Its filters, and which page. */
+export const accountOptions = commandOf('GET /admin/accounts').options ?? []
 const allHosts = commandOf('GET /admin/hosts')
 
 export const actingCommands: Readonly<Record<string, Command>> = {
+  explain: commandOf('GET /admin/accounts/{id}/explain', '<account>', undefined, showExplanation),
   reconnect: commandOf('POST /admin/accounts/{id}/reconnect', '<account>'),
   pause: commandOf('POST /admin/accounts/{id}/pause', '<account>'),
   resume: commandOf('POST /admin/accounts/{id}/resume', '<account>'),

@@ -15,14 +15,13 @@ import {
 } from '../../engine/index.ts'
 import type { backupView, resealView } from '../admin/store.ts'
 import { serviceVersion } from '../openapi.ts'
-import { actingCommands } from './acting.ts'
+import { accountOptions, actingCommands, valuesOf } from './acting.ts'
 import { accountId, clientOf, pagesOf, say } from './client.ts'
 import {
   type AccountList,
   showAccounts,
   showDevelopers,
   showEvent,
-  showExplanation,
   showRetention,
   showSecret,
   showTokens,
@@ -71,22 +70,14 @@ export async function runCli(words: readonly string[], terminal: Terminal): Prom
   }
 }
 
-/** Filters of GET /admin/accounts: 'older-than' is older_than there. */
-const accountFilters = [
-  ...(['condition', 'state', 'host', 'status', 'failure', 'developer', 'user', 'older-than', 'q'] as const),
-]
-
-const oneAccount = { words: '<account>', fewest: 1, most: 1 } as const
-
 const commands: Readonly<Record<string, Command>> = {
   top: { does: 'overview of the installation, refreshed', options: ['every', 'once'], run: top },
-  accounts: {
-    does: 'email accounts with status, state and failure',
-    options: [...accountFilters, 'limit', 'offset'],
-    run: accounts,
+  accounts: { does: 'email accounts with status, state and failure', options: accountOptions, run: accounts },
+  tail: {
+    ...{ words: '<account>', fewest: 1, most: 1 },
+    does: 'state changes of one account (id or address) as they happen',
+    run: tail,
   },
-  tail: { ...oneAccount, does: 'state changes of one account (id or address) as they happen', run: tail },
-  explain: { ...oneAccount, does: 'why an account has its state, and what would change it', run: explain },
   ...actingCommands,
   keys: {
     words: '[list | create | rotate <id> | end-overlap <id> | revoke <id> | restore <id>]',
@@ -135,12 +126,6 @@ async function retention(given: Given): Promise<void> {
   else if (what !== undefined && (verb === 'set' ? seconds !== '' : verb === 'reset' && seconds === ''))
     say(given, await clientOf(given).call('PUT', at, { seconds }), showRetention)
   else throw new UsageError('retention: expected nothing, set <what> <seconds> or reset <what>')
-}
-
-async function explain(given: Given): Promise<void> {
-  const client = clientOf(given)
-  const id = await accountId(client, given.words[0] ?? '')
-  say(given, await client.call('GET', `/admin/accounts/${id}/explain`), showExplanation)
 }
 
 type BackupAnswer = z.output<typeof backupView>
@@ -226,12 +211,9 @@ function wholeOf(option: string, text: string, least: number): number {
 async function accounts(given: Given): Promise<void> {
   const { limit = '50', offset = '0' } = given.values
   const [most, from] = [wholeOf('limit', limit, 1), wholeOf('offset', offset, 0)]
-  const filters = accountFilters.flatMap((name) => {
-    const value = given.values[name]
-    return value === undefined ? [] : [[name.replace('-', '_'), value] as const]
-  })
+  const filters = valuesOf(given, accountOptions)
   const list: AccountList = { total: 0, accounts: [] }
-  const pages = pagesOf<AccountList>(clientOf(given), '/admin/accounts', Object.fromEntries(filters), most, from)
+  const pages = pagesOf<AccountList>(clientOf(given), '/admin/accounts', filters, most, from)
   for await (const { total, accounts: page } of pages) {
     list.total = total
     list.accounts.push(...page)

@@ -147,7 +147,8 @@ function cellOf(value: unknown): string {
 /** Any answer of the admin API: a list as a table, one thing line by line. */
 export function showAny(answer: unknown): readonly string[] {
   const whole = answer as object
-  const list = Array.isArray(whole) ? whole : 'total' in whole ? Object.values(whole).find(Array.isArray) : null
+  const isList = 'total' in whole || 'found' in whole
+  const list = Array.isArray(whole) ? whole : isList ? Object.values(whole).find(Array.isArray) : null
   if (!list) return Object.entries(whole).map(([name, value]) => `${name}: ${cellOf(value)}`)
   const rows = list as readonly Readonly<Record<string, unknown>>[]
   if (rows.length === 0) return ['none']

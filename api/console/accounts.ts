@@ -1,15 +1,7 @@
 /** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
 import { z } from 'zod'
-import { conditions, drawings, type Engine, failureClasses, shownStates } from '../../engine/index.ts'
-import {
-  type AccountDetail,
-  accountDetail,
-  type LineRow,
-  readFolderAnew,
-  reconnectAccount,
-  reconnectLink,
-} from '../admin/account.ts'
-import { sentence } from '../admin/shared.ts'
+import { conditions, drawings, type Engine, failureClasses, sentence, shownStates } from '../../engine/index.ts'
+import { type AccountDetail, accountDetail, type LineRow, readFolderAnew, reconnectLink } from '../admin/account.ts'
 import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
@@ -112,39 +104,23 @@ function how(seen: AccountDetail): Html {
   })
 }
 
-interface Operation {
-  readonly button: string
-  /** Answers what came of it. */
-  act(engine: Engine, id: string): Promise<string>
-}
+/** By the name in the path and of the command: the button, and what came of it. */
+const operations = {
+  reconnect: ['Reconnect', 'It connects again.'],
+  check: ['Check status', ''],
+  pause: ['Pause', 'It is paused, until it is resumed.'],
+  resume: ['Resume', 'It goes on.'],
+} as const
+const names = Object.keys(operations) as (keyof typeof operations)[]
 
-/** By the name in the path. */
-const operations: Readonly<Record<string, Operation>> = {
-  reconnect: {
-    button: 'Reconnect',
-    act: (engine, id) => reconnectAccount(engine, id).then(() => 'It connects again.'),
-  },
-  check: {
-    button: 'Check status',
-    async act(engine, id) {
-      const { failure } = await engine.accounts.checkNow(id)
-      return sentence(`Its login was checked: ${failure === null ? 'it works' : failure.message}`)
-    },
-  },
-  pause: {
-    button: 'Pause',
-    act: (engine, id) => engine.accounts.pause(id).then(() => 'It is paused, until it is resumed.'),
-  },
-  resume: {
-    button: 'Resume',
-    act: (engine, id) => engine.accounts.resume(id).then(() => 'It goes on.'),
-  },
+async function operate({ accounts }: Engine, name: (typeof names)[number], id: string): Promise<string> {
+  if (name !== 'check') return accounts[name](id).then(() => operations[name][1])
+  const { failure } = await accounts.checkNow(id)
+  return sentence(`Its login was checked: ${failure === null ? 'it works' : failure.message}`)
 }
 
 function buttons({ id, status }: AccountDetail, { form }: Visit): Html {
-  const all = Object.entries(operations).map(([name, { button }]) =>
-    form(`/console/accounts/${id}/${name}`, html`<button>${button}</button>`),
-  )
+  const all = names.map((name) => form(`${pageOf(id)}/${name}`, html`<button>${operations[name][0]}</button>`))
   const link = form(`/console/accounts/${id}/link`, html`<button>Make a reconnect link</button>`)
   return html`<div>${all} ${status === 'DISABLED' && link}</div>`
 }
@@ -217,9 +193,9 @@ function queues(rows: AccountDetail['queues']): Html {
 const pageOf = (id: string): string => `/console/accounts/${id}`
 
 export const accountActions = [
-  ...Object.entries(operations).map(([name, { act }]) =>
+  ...names.map((name) =>
     action(`/console/accounts/{id}/${name}`, z.object({}), async ({ path: { id } }, { engine }) => {
-      return { to: pageOf(id), notice: await act(engine, id) }
+      return { to: pageOf(id), notice: await operate(engine, name, id) }
     }),
   ),
   action('/console/accounts/{id}/link', z.object({}), async ({ path: { id } }, { engine }) => {

@@ -18,8 +18,10 @@ function trail(rows: readonly AuditRow[]): Html {
     Actor: ({ by, actor, name }) => html`${by} ${name}<br /><small><code>${actor}</code></small>`,
     Address: ({ address }) => address,
     Action: ({ action }) => action,
-    Target: ({ action, target, target_name: name }) =>
-      action.startsWith('accounts ') ? html`<a href="/console/accounts/${target}">${name ?? target}</a>` : target,
+    Target: ({ action, target, target_name: name }) => {
+      if (action.startsWith('accounts ')) return html`<a href="/console/accounts/${target}">${name ?? target}</a>`
+      return name === null ? target : html`${name} <small><code>${target}</code></small>`
+    },
     Details: ({ details }) =>
       Object.entries(details)
         .map(([key, value]) => `${key}: ${value}`)

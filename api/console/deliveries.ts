@@ -17,7 +17,7 @@ import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
 import { action, page, type Visit } from './frame.ts'
 import { card, developerFilter, facts, field, lasted, link, moment, named, pill } from './parts.ts'
-import { ordinal, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
+import { formCard, ordinal, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
 
 const logPath = '/console/deliveries'
 
@@ -31,7 +31,7 @@ const times = [
 export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const log = await deliveryLog(visit.engine, values)
   const { deliveries: rows, failed } = log
-  const filters = html`${field('Subject, message or callback id', 'q', values, 'search')}
+  const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
   ${field('Account: address or id', 'account', values)} ${field('Webhook: URL or id', 'webhook', values)}
   ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
   ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? 86_400) : undefined })}`
@@ -59,11 +59,8 @@ function resendForm({ from, until: end, failed }: DeliveryLog, values: LogQuery,
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
   const words =
     'Messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.'
-  return card(
-    'Send failed callbacks again',
-    html`<p class="soft">${words}</p>
-      ${form(`${logPath}/redeliver`, html`${hidden}<button class="danger">Send all failed again: ${failed}</button>`)}`,
-  )
+  const fields = html`${hidden}<button class="danger">Send all failed again: ${failed}</button>`
+  return formCard('Send failed callbacks again', words, form(`${logPath}/redeliver`, fields))
 }
 
 export const resendAction = action(`${logPath}/redeliver`, logFilters, async ({ values }, { engine }) => {
@@ -73,7 +70,7 @@ export const resendAction = action(`${logPath}/redeliver`, logFilters, async ({ 
   return { to, notice: `${queued} of ${total} failed callbacks are queued again${done ? '' : ', and more follow'}.` }
 })
 
-export function deliveryTable(rows: readonly DeliveryRow[]): Html {
+function deliveryTable(rows: readonly DeliveryRow[]): Html {
   return table(rows, 'There are none yet.', {
     Event: (row) => html`<a href="/console/deliveries/${row.delivery_id}">${row.event ?? row.kind}</a>`,
     State: (row) => pill(row.state),
@@ -84,6 +81,18 @@ export function deliveryTable(rows: readonly DeliveryRow[]): Html {
     '#Attempts': (row) => row.attempt_count,
     'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
+}
+
+/** `of`: the filter of the log that has all of them. */
+export function deliveryCard(
+  title: string,
+  rows: readonly DeliveryRow[],
+  of: Readonly<Record<string, string>>,
+  live: Visit['live'],
+): Html {
+  const list = scrolling(title, live('deliveries', deliveryTable(rows)), 'wide')
+  const all = html`<a href="${link(logPath, { ...of, within: 2_592_000 })}">All callbacks, by state and time</a>`
+  return card(title, html`${list} ${all}`)
 }
 
 function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {

@@ -103,6 +103,15 @@ export function action<P extends `/console/${string}`, S extends z.ZodType>(
   })
 }
 
+/** Asks before something is done. `back`: where nothing is done. */
+export function question(title: string, words: string, form: Html, back: string): Shown {
+  const content = html`<section class="card">
+    <p>${words}</p>
+    ${form} <a class="button" href="${back}">Cancel</a>
+  </section>`
+  return { title, content }
+}
+
 interface Question {
   /** The list that it is of comes before the id. */
   readonly path: `/console/${string}/{id}/${string}`
@@ -117,12 +126,8 @@ interface Question {
 export function confirmed({ path, title, button, words, act }: Question): readonly Route[] {
   return [
     page(path, z.object({}), async ({ path: { id } }, { engine, form }) => {
-      const content = html`<section class="card">
-        <p>${await words(engine, id)}</p>
-        ${form(path.replace('{id}', id), html`<button class="danger">${button}</button>`)}
-        <a class="button" href="${path.slice(0, path.indexOf('/{id}'))}">Cancel</a>
-      </section>`
-      return { title, content }
+      const again = form(path.replace('{id}', id), html`<button class="danger">${button}</button>`)
+      return question(title, await words(engine, id), again, path.slice(0, path.indexOf('/{id}')))
     }),
     action(path, z.object({}), ({ path: { id } }, { engine }) => act(engine, id)),
   ]

@@ -1,6 +1,7 @@
 /** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
 import type { z } from 'zod'
-import { type stepView, utc } from '../admin/shared.ts'
+import { utc } from '../../engine/index.ts'
+import type { stepView } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
 
@@ -18,18 +19,10 @@ export function moment(at: number): Html {
   return html`<time datetime="${iso(at)}">${clock(at)}</time>`
 }
 
+const iso = (at: number): string => new Date(at * 1000).toISOString()
+const clock = (at: number): string => utc(at * 1000)
 /** With milliseconds. */
-function instant(at: number): Html {
-  return html`<time datetime="${iso(at)}">${iso(at).slice(0, 23).replace('T', ' ')}</time>`
-}
-
-function iso(at: number): string {
-  return new Date(at * 1000).toISOString()
-}
-
-function clock(at: number): string {
-  return utc(at * 1000)
-}
+const instant = (at: number): string => iso(at).slice(0, 23).replace('T', ' ')
 
 /** 350 ms, 1.2 s, 3 min 20 s, 5 h 2 min. */
 export function lasted(ms: number): string {
@@ -122,14 +115,18 @@ export function card(title: string | null, content: Html): Html {
   return html`<section class="card">${title !== null && html`<h2>${title}</h2>`} ${content}</section>`
 }
 
-/** An id that leads to the page of what it names. */
-function idLink(to: string, id: string): Html {
-  return html`<a href="${to}"><code>${id}</code></a>`
+export function formCard(title: string, words: string, form: Html): Html {
+  return card(
+    title,
+    html`<p class="soft">${words}</p>
+      ${form}`,
+  )
 }
 
 /** The name leads to its page; the id stands beside, to be copied. null = it has no name, or is gone. */
 export function named(to: string, name: string | null, id: string): Html {
-  return name === null ? idLink(to, id) : html`<a href="${to}">${name}</a> <small><code>${id}</code></small>`
+  const code = html`<code>${id}</code>`
+  return name === null ? html`<a href="${to}">${code}</a>` : html`<a href="${to}">${name}</a> <small>${code}</small>`
 }
 
 export const developerLink = (id: string, name: string | null): Html => named(`/console/developers/${id}`, name, id)
@@ -283,13 +280,15 @@ interface Searched extends Counted {
   readonly more?: Html
 }
 
+export function searchForm(path: string, fields: Html, button: string, more: Html | null = null): Html {
+  return html`<form class="row" action="${path}">${fields}<button class="main">${button}</button>${more}</form>`
+}
+
 /** A page with a list that is searched and has pages; it follows what happens. */
 export function searchedList({ title, values, filters, list, more, ...counted }: Searched, { live }: Visit): Shown {
   const id = title.toLowerCase()
   const path = `/console/${id}`
-  const form = html`<form class="row" method="get" action="${path}">
-    ${filters}<button class="main">Show</button> <a class="button" href="${path}">All</a>
-  </form>`
+  const form = searchForm(path, filters, 'Show', html` <a class="button" href="${path}">All</a>`)
   const shown = html`${scrolling(title, list, 'wide')} ${pager(path, values, counted)}`
   return { title, content: html`${card(null, form)} ${card(null, live(id, shown))} ${more}` }
 }
@@ -327,7 +326,7 @@ export function shownOnce(title: string, secrets: Readonly<Record<string, string
 
 export function steps(rows: readonly z.input<typeof stepView>[]): Html {
   return table(rows.toReversed(), 'No step since the start.', {
-    'At (UTC)': ({ at }) => instant(at),
+    'At (UTC)': ({ at }) => html`<time datetime="${iso(at)}">${instant(at)}</time>`,
     Event: ({ event }) => event,
     State: ({ state }) => pill(state),
     '#Duration': ({ ms }) => (ms === null ? null : lasted(ms)),
@@ -344,7 +343,7 @@ export function strip(rows: readonly z.input<typeof stepView>[]): Html {
   const parts = rows.map(({ at, event, state, ms }, index) => {
     const width = widths[index] ?? 0
     left += width
-    const words = `${iso(at).slice(0, 23).replace('T', ' ')} ${event}: ${state}${ms === null ? '' : `, ${lasted(ms)}`}`
+    const words = `${instant(at)} ${event}: ${state}${ms === null ? '' : `, ${lasted(ms)}`}`
     return html`<rect
       class="${toneOf(state)}"
       x="${(left - width).toFixed(1)}"

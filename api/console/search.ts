@@ -1,9 +1,9 @@
 /** The search of every page: what is meant has a page of its own; otherwise what is like it, by kind. */
-import { find, foundKinds, type Found } from '../../engine/index.ts'
+import { find, type Found } from '../../engine/index.ts'
 import { searchQuery } from '../admin/search.ts'
 import { html, type Html } from '../html.ts'
 import { page } from './frame.ts'
-import { card, field, link, named, scrolling, table } from './parts.ts'
+import { card, field, link, named, scrolling, searchForm, table } from './parts.ts'
 
 const placeOf: Readonly<Record<Found['kind'], (one: Found) => string>> = {
   account: ({ id }) => `/console/accounts/${id}`,
@@ -18,25 +18,17 @@ export const search = page('/console/search', searchQuery, async ({ values }, { 
   const found = await find(engine, values.q)
   const [meant, ...others] = found.filter(({ exact }) => exact)
   if (meant !== undefined && others.length === 0) return { to: placeOf[meant.kind](meant) }
-  const form = html`<form class="row" action="/console/search">
-    ${field('Search', 'q', values, 'search')}<button class="main">Search</button>
-  </form>`
+  const form = searchForm('/console/search', field('Search', 'q', values, 'search'), 'Search')
   const none = html`<p>Nothing matches. Of a mail that is not in the index, ask on the page of its account.</p>`
-  const kinds = foundKinds.map((kind) =>
-    listOf(
-      kind,
-      found.filter((one) => one.kind === kind),
-    ),
-  )
+  const kinds = [...Map.groupBy(found, ({ kind }) => kind)].map(([kind, rows]) => listOf(kind, rows))
   return { title: 'Search', content: html`${card(null, form)} ${found.length === 0 ? card(null, none) : kinds}` }
 })
 
 function listOf(kind: Found['kind'], rows: readonly Found[]): Html {
-  if (rows.length === 0) return html``
   const title = `${kind[0]?.toUpperCase()}${kind.slice(1)}s`
   const list = table(rows, '', {
     Name: (one) => named(placeOf[kind](one), one.name, one.id),
     Details: ({ detail }) => detail,
   })
-  return card(title, scrolling(title, list))
+  return card(title, scrolling(title, list, 'wide'))
 }

@@ -5,8 +5,8 @@ import { adminHosts, hostQuery, type HostRow, mostPace, setHostPace } from '../a
 import { keptSeconds, retentionOf } from '../admin/store.ts'
 import { html, type Html } from '../html.ts'
 import { choice, filledText, integer } from '../values.ts'
-import { action, page, type Shown, type Visit } from './frame.ts'
-import { card, choose, field, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
+import { action, page, question, type Shown, type Visit } from './frame.ts'
+import { card, choose, field, formCard, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
 
 const hostsPath = '/console/hosts'
 
@@ -49,11 +49,7 @@ function paceForm(rows: readonly HostRow[], { form }: Visit): Html {
     <button name="what" value="stop" class="danger">Stop</button>
     <button name="what" value="free">Free</button>`
   const words = 'Logins that are open stay. A stopped host gets no new logins until it is freed.'
-  return card(
-    'Limit, stop or free logins at a host',
-    html`<p class="soft">${words}</p>
-      ${form(hostsPath, fields, 'row')}`,
-  )
+  return formCard('Limit, stop or free logins at a host', words, form(hostsPath, fields, 'row'))
 }
 
 const paceBody = z.object({
@@ -63,13 +59,10 @@ const paceBody = z.object({
 })
 
 function stopQuestion(host: string, form: Visit['form']): Shown {
-  const content = card(
-    null,
-    html`<p>No account at ${host} logs in again until the host is freed. Logins that are open stay.</p>
-      ${form(hostsPath, html`<input type="hidden" name="host" value="${host}" /><button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`)}
-      <a class="button" href="${hostsPath}">Cancel</a>`,
-  )
-  return { title: 'Stop logins', content }
+  const words = `No account at ${host} logs in again until the host is freed. Logins that are open stay.`
+  const button = html`<button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`
+  const stop = form(hostsPath, html`<input type="hidden" name="host" value="${host}" />${button}`)
+  return question('Stop logins', words, stop, hostsPath)
 }
 
 const paceAction = action(
@@ -104,11 +97,7 @@ const retention = page(retentionPath, z.object({}), (_input, { engine, form }) =
     'What is older goes for good, in steps every ten minutes. The time of deliveries holds for callbacks that wait for ' +
     'a receiver that is away, too: those that wait for longer are given up. A day has 86400 seconds.'
   const content = html`${card(null, scrolling('Retention', list, 'wide'))}
-  ${card(
-    'Change a retention time',
-    html`<p class="soft">${words}</p>
-      ${form(retentionPath, fields, 'row')}`,
-  )}`
+  ${formCard('Change a retention time', words, form(retentionPath, fields, 'row'))}`
   return Promise.resolve({ title: 'Retention', content })
 })
 

@@ -4,9 +4,9 @@ import { deliveryLog, logQuery } from '../admin/deliveries.ts'
 import { findAccount } from '../admin/accounts.ts'
 import { type Trail, type TrailMessage, trailOf, trailQuery } from '../admin/trail.ts'
 import { html, type Html } from '../html.ts'
-import { attempt, deliveryTable, request, verdictTable, waitWords } from './deliveries.ts'
+import { attempt, deliveryCard, request, verdictTable, waitWords } from './deliveries.ts'
 import { page, type Visit } from './frame.ts'
-import { card, facts, field, link, moment, named, pill, scrolling, table } from './parts.ts'
+import { card, facts, field, link, moment, named, pill, scrolling, searchForm, table } from './parts.ts'
 import { webhookTable } from './webhooks.ts'
 
 const pathOf = (account: string): string => `/console/accounts/${account}/trail`
@@ -28,9 +28,7 @@ export const trail = page('/console/accounts/{id}/trail', trailQuery, async ({ p
 })
 
 function question(id: string, q?: string): Html {
-  return html`<form class="row" action="${pathOf(id)}">
-    ${field('Message-ID, subject or message id', 'q', { q }, 'search')}<button class="main">Show its trail</button>
-  </form>`
+  return searchForm(pathOf(id), field('Message-ID, subject or message id', 'q', { q }, 'search'), 'Show its trail')
 }
 
 function listOf(id: string, rows: readonly TrailMessage[]): Html {
@@ -102,10 +100,9 @@ function sentOne(one: Trail['others'][number]): Html {
 export async function trailCards(id: string, { engine, live }: Visit): Promise<Html> {
   const { webhooks, total } = await listWebhooks(engine, webhookQuery.parse({ account: id, limit: 10 }))
   const { deliveries } = await deliveryLog(engine, logQuery.parse({ account: id, within: 30 * 86_400, limit: 10 }))
-  const all = html`<p><a href="${link('/console/deliveries', { account: id })}">All callbacks</a></p>`
   const hooks = html`${webhookTable(webhooks)}
   ${total > webhooks.length && html`<p><a href="${link('/console/webhooks', { account: id })}">All ${total}</a></p>`}`
   return html`${card('Why did this mail not arrive?', question(id))}
   ${card('Webhooks', scrolling('Webhooks', live('webhooks', hooks), 'wide'))}
-  ${card('Last callbacks', html`${scrolling('Last callbacks', live('callbacks', deliveryTable(deliveries)), 'wide')} ${all}`)}`
+  ${deliveryCard('Last callbacks', deliveries, { account: id }, live)}`
 }

@@ -2,6 +2,7 @@
 import { notFound } from '../errors.ts'
 import { createFairQueue } from '../fair-queue.ts'
 import { checkNow, liveAccount, settled } from './live.ts'
+import { checkReconnect } from './explanation.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
 import { createHostLogins, createProbe } from './login.ts'
@@ -27,6 +28,9 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const pool = createPool(deps)
   const probe = createProbe(deps)
   const { registry } = pool
+  /** status=1 or new credentials: forget the back-off and connect now. */
+  const wake = (accountId: string): void =>
+    void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() })
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
     probe,
@@ -44,9 +48,14 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
       await setPaused(sync, accountId, false)
       registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() })
     },
-    /** status=1 or new credentials: forget the back-off and connect now. */
-    wake: (accountId: string): void =>
-      void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() }),
+    wake,
+    /** Gives up the session and the back-off, and connects now. `not_found`, `conflict`: see checkReconnect. */
+    async reconnect(accountId: string): Promise<void> {
+      const account = await sync.store.accounts.get(accountId)
+      if (account === null) throw notFound('email account', accountId)
+      checkReconnect(account, registry.view(accountId))
+      wake(accountId)
+    },
     checkNow: (accountId: string) => checkNow({ sync, sealer, probe, registry }, accountId),
     settled: (account: AccountRecord) => settled({ sync, registry }, account),
     view: (accountId: string) => registry.view(accountId),

@@ -311,6 +311,13 @@ suite('the command line with a service', () => {
     await rig.ok('DELETE', `/lite/users/${user.id}`)
   })
 
+  test('what is looked for is found, a row each', async () => {
+    const found = await good('find', box.email.slice(0, 6).toUpperCase())
+    assert.match(found, new RegExp(`^account +${box.accountId} +${box.email} `, 'm'))
+    assert.match(await good('find', 'nothing like it'), /^none$/m)
+    assert.equal((await mailroom(env, 'find')).status, 2)
+  })
+
   test('an account is explained, by its id or its address', async () => {
     const byId = await good('explain', box.accountId, '--json')
     assert.deepEqual(Object.keys(JSON.parse(byId) as object).sort(), ['next', 'since', 'why', 'would_change'])

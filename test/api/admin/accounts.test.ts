@@ -1,5 +1,5 @@
 /** The overview, the list of accounts and one account, on the real app with a scripted mail server. */
-import { sentence } from '../../../api/admin/shared.ts'
+import { sentence } from '../../../engine/index.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { until } from '../../support/until.ts'

@@ -79,7 +79,10 @@ describe('the audit trail', () => {
     await browser.send('/console/hosts', { host, what: 'free' })
     await browser.send('/console/developers', { name: 'Ada' })
     const [made, freed, ...before] = await trail('limit=200', length + 2)
-    assert.deepEqual([made?.['action'], String(made?.['target']).length], ['developers create', 24])
+    assert.deepEqual(
+      [made?.['action'], String(made?.['target']).length, made?.['target_name']],
+      ['developers create', 24, 'Ada'],
+    )
     assert.deepEqual([freed?.['action'], freed?.['target'], before.length], ['hosts', host, length])
     const page = await browser.open('/console/audit')
     assert.match(page.text, /accounts resume/)

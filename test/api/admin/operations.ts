@@ -34,7 +34,6 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   const webhook = { path: { id: known.id } }
   await drive('GET', '/admin/webhooks/{id}', webhook)
   const delivery = { path: { id: (await engine.webhooks.test(known)).id } }
-  await drive('GET', '/admin/webhooks/{id}/deliveries', { ...webhook, query: { limit: 5 } })
   await drive('GET', '/admin/deliveries', { query: { webhook: known.id, within: 3600, limit: 5 } })
   await drive('POST', '/admin/deliveries/redeliver', { body: { webhook: known.id } })
   await drive('GET', '/admin/deliveries/{id}', delivery)

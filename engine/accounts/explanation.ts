@@ -1,0 +1,121 @@
+/** An email account in words: why it is in its state and since when, what happens next, and what its folders lack. */
+import { AppError } from '../errors.ts'
+import { folderName } from '../messages/names.ts'
+import { noActor } from '../observe/metrics.ts'
+import type { AccountRecord, FolderRecord } from '../store/records.ts'
+import { conditionOf } from '../store/rows.ts'
+import type { Accounts } from './index.ts'
+import type { ActorView } from './types.ts'
+
+/** Adds a full stop, unless the words end with one, as messages of mail servers do. */
+export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)
+
+/** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */
+export function utc(at: number): string {
+  return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`
+}
+
+const states: Readonly<Record<string, string>> = {
+  [noActor]: 'It has no actor: the service is starting or ending.',
+  dead: 'Its actor ended by a fault of the service and is started again.',
+  paused: 'An operator has paused it.',
+  queued: 'It waits for its turn to log in at the mail server.',
+  connecting: 'It is logging in at the mail server.',
+  syncing: 'It is reading its mailbox.',
+  watching: 'It is connected and hears of new mail.',
+}
+
+export function explainAccount({ accounts }: { readonly accounts: Accounts }, account: AccountRecord) {
+  const view = accounts.view(account.id)
+  const state = view?.state ?? noActor
+  const lastError = (view ?? account.resume).lastError
+  const attempt = view?.attempt ?? account.resume.attempt
+  const failed = lastError === null ? [] : [failureOf(account, lastError, attempt)]
+  const held = account.status === 'DISABLED' ? ['The account is DISABLED.'] : []
+  const own = states[state]
+  return {
+    ...{ state, failure: lastError?.class ?? null },
+    why: [...(own === undefined ? [] : [own]), ...held, ...failed].join(' ') || 'Nothing is known yet.',
+    since: conditionOf(account).since,
+    next: nextOf(view, state, accounts.hosts.pace(account.server.toLowerCase())),
+  }
+}
+
+function failureOf(
+  { server }: AccountRecord,
+  { class: failure, message, at }: NonNullable<ActorView['lastError']>,
+  attempt: number,
+): string {
+  const times = attempt > 1 ? `, for the ${ordinal(attempt)} time in a row` : ''
+  return sentence(`The last failure at ${server} was at ${utc(at)} (${failure})${times}: ${message}`)
+}
+
+/** `pace`: of its host, as an operator has set it. */
+function nextOf(view: ActorView | null, state: string, pace: number | null): string {
+  if (view?.next) return `It ${view.next.what} at ${utc(view.next.at)}.`
+  if (state === 'watching') return 'It stays connected.'
+  if (state === 'queued' && pace === 0)
+    return 'Nothing, until its host is freed: an operator has stopped the logins to it.'
+  if (state === 'queued' && pace !== null)
+    return `It logs in when its turn comes: an operator has slowed its host down to ${pace} logins a minute.`
+  if (state === 'queued')
+    return 'It logs in when its turn comes: so many log in at a time, and a host has so many logins a minute.'
+  if (state === 'paused') return 'Nothing, until it is resumed.'
+  return 'Nothing by itself.'
+}
+
+function ordinal(number: number): string {
+  const teen = number % 100 > 10 && number % 100 < 14
+  const ending = teen ? undefined : (['th', 'st', 'nd', 'rd'] as const)[number % 10]
+  return `${number}${ending ?? 'th'}`
+}
+
+/** `conflict` while it is paused, throttled or dead: it is not connected at once. */
+export function checkReconnect({ id, paused }: AccountRecord, view: ActorView | null): void {
+  if (paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
+  // What is throttled keeps to the time of its mail server, what is dead to that of its next start.
+  const state = view !== null && hasThrottledLogin(view) ? 'throttled' : view?.state
+  if (state === 'throttled' || state === 'dead')
+    throw new AppError('conflict', `email account ${id} is ${state}. ${nextOf(view, state, null)}`)
+}
+
+/** Beside the open session: a new one would have to wait as long, and the open one would be gone. */
+function hasThrottledLogin({ tags, lastError, next }: ActorView): boolean {
+  return tags.includes('held') && lastError?.class === 'throttled' && (next?.at ?? 0) > Date.now()
+}
+
+const mostFolders = 20
+
+/** Of a mail that is not in the index: what may keep it from being there. */
+export function explainAbsence(
+  sources: Parameters<typeof explainAccount>[0],
+  account: AccountRecord,
+  folders: readonly FolderRecord[],
+): string[] {
+  const { why, next } = explainAccount(sources, account)
+  const first =
+    account.resume.initialSyncAt === null ? ['Its first sync is not complete: older mail is still read.'] : []
+  const ofFolders = folders.filter(({ selectable }) => selectable).flatMap(absenceFrom)
+  return [`${why} ${next}`, ...first, ...ofFolders.slice(0, mostFolders)]
+}
+
+function absenceFrom(folder: FolderRecord): string[] {
+  const name = folderName(folder)
+  const { cursor, failures, parkedUntil } = folder
+  const parked = parkedUntil !== null && parkedUntil > Date.now()
+  const words = parked
+    ? [`${name} was refused ${failures} times in a row: it is tried again at ${utc(parkedUntil)}.`]
+    : []
+  if (cursor === null) return [...words, `${name} was not opened yet.`]
+  const { syncedAt, backfillBelow, quarantined } = cursor
+  return [
+    ...words,
+    ...(backfillBelow > 1 ? [`${name}: its older mail is still being read.`] : []),
+    ...(quarantined.length > 0
+      ? [`${name}: the mail server did not give ${quarantined.length} messages; they are asked for again.`]
+      : []),
+    ...(name === 'INBOX' && syncedAt !== undefined
+      ? [`INBOX was caught up at ${utc(syncedAt)}: what lay there then is in the index.`]
+      : []),
+  ]
+}
