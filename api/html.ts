@@ -67,20 +67,20 @@ li a:hover { text-decoration: underline; } li span { color: var(--soft); }
 `
 
 /**
- * `forms`: of a page that sends forms and hears events, to and from this service alone. `pictures`: that are in the
- * page itself.
+ * `forms`: of a page that sends forms and hears events, to and from this service alone. `pictures`: the one source of
+ * them, as CSP spells it; null = the page has none.
  */
 export function pageHeaders(
   style: string,
   script?: string,
   forms = false,
-  pictures = false,
+  pictures: string | null = null,
 ): Readonly<Record<string, string>> {
   const allowed = [
     `default-src 'none'`,
     `style-src '${hashOf(style)}'`,
     ...(script === undefined ? [] : [`script-src '${hashOf(script)}'`]),
-    ...(pictures ? ['img-src data:'] : []),
+    ...(pictures === null ? [] : [`img-src ${pictures}`]),
     `base-uri 'none'`,
     ...(forms ? [`connect-src 'self'`, `form-action 'self'`] : [`form-action 'none'`]),
     `frame-ancestors 'none'`,

@@ -23,6 +23,9 @@ export function parseDuration(text: string): number {
 const longestTimer = '24d'
 const longestAge = '36500d'
 
+/** #rrggbb: it goes into a style sheet as it is. */
+export const isColor = (text: string): boolean => /^#[0-9a-f]{6}$/i.test(text)
+
 /** `read` throws a plain Error for what cannot be used; its message is the key's problem. */
 function textKey<T>(fallback: string, read: (text: string) => T) {
   return z
@@ -166,9 +169,7 @@ const keys = {
     'who asks for the mailbox, in the connect wizard; unset = the host of the callback_url',
   ],
   MAILROOM_WIZARD_COLOR: [
-    optionalText.refine((text) => text === null || /^#[0-9a-f]{6}$/i.test(text), {
-      error: 'expected a colour such as #2457d6',
-    }),
+    optionalText.refine((text) => text === null || isColor(text), { error: 'expected a colour such as #2457d6' }),
     'colour of the buttons of the connect wizard, such as #2457d6; the text on them is black or white, as is read better',
   ],
   MAILROOM_WIZARD_LOGO: [

@@ -16,7 +16,7 @@ import {
 import type { Sealer } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Store } from './store/port.ts'
-import type { DeveloperRecord } from './store/records.ts'
+import type { BrandRecord, DeveloperRecord } from './store/records.ts'
 
 export interface Authenticated {
   readonly developer: DeveloperRecord
@@ -102,6 +102,8 @@ export function createDevelopers(deps: Deps) {
     async setStatusCallbackUrl({ id }: DeveloperRecord, statusCallbackUrl: string | null): Promise<void> {
       await edit(id, { statusCallbackUrl })
     },
+    /** What the connect wizard shows of the developer. `not_found`. */
+    setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
     /** A new key with its secret, which is shown once. */
     create: (name: string) => create(deps, newKey(), newSecret(), name),
     /**

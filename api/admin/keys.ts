@@ -8,6 +8,8 @@ import {
   checkScope,
   type DeveloperRecord,
   type Engine,
+  isColor,
+  logoOrigin,
   type OperatorRecord,
   operatorScopes,
   type Page,
@@ -18,12 +20,40 @@ import { commaList, documented, filledText, integer, nameText, optional } from '
 import { accountRow, presentAccount } from './accounts.ts'
 import { adminRoute, count, countBy, developerId, found, nextView, paging, presentNext } from './shared.ts'
 
+/** Of the connect wizard. A part that is left out or empty is none. */
+function brandPart(expected: string, example: string, isRight: (text: string) => boolean) {
+  const problem = { error: `expected ${expected}, or nothing` }
+  const schema = nameText.transform((text) => text.trim()).refine((text) => text === '' || isRight(text), problem)
+  const part = schema.transform((text) => (text === '' ? null : text)).default(null)
+  const wire = { type: 'string', maxLength: 1000, default: '' }
+  return documented(part, wire).meta({ description: `${expected}; empty = none`, examples: [example] })
+}
+
+export const brandBody = z.object({
+  name: brandPart('at most 100 characters', 'Example', (text) => text.length <= 100),
+  logo: brandPart('an https:// URL without user and password', 'https://cdn.example.com/logo.svg', isLogo),
+  colour: brandPart('a colour such as #2457d6', '#2457d6', isColor),
+})
+
+function isLogo(text: string): boolean {
+  return logoOrigin(text) !== null
+}
+
+const textOrNull = z.string().nullable()
+const brandView = view('AdminBrand', {
+  name: [textOrNull, 'Example'],
+  logo: [textOrNull, 'https://cdn.example.com/logo.svg'],
+  colour: [textOrNull, '#2457d6'],
+})
+const noBrand = { name: null, logo: null, colour: null }
+
 const keyFields = {
   id: developerId,
   name: [z.string(), 'Example'],
   api_key: [z.string(), 'k3v9x1m7q2w8e5r4'],
   revoked: [z.int().nullable(), null],
   old_secret_until: [z.int().nullable(), null, 'the secret before is accepted until then'],
+  brand: [brandView, noBrand, 'in the connect wizard; null = as the settings of this service have it'],
   created: [z.int(), time],
 } as const
 const developerFields = { ...keyFields, users: [count, 12], accounts: [count, 14] } as const
@@ -60,9 +90,10 @@ export type DeveloperDetail = z.input<typeof developerDetail>
 const developerKey = answer({ ...keyFields, api_secret: [z.string(), '8f2k4m6n8p0q2r4s6t8v', 'shown this once'] })
 
 function present({ developers }: Engine, developer: DeveloperRecord) {
-  const { id, name = '', apiKey, revokedAt, createdAt } = developer
+  const { id, name = '', brand = noBrand, apiKey, revokedAt, createdAt } = developer
   const old_secret_until = secondsOrNull(developers.replacedUntil(developer))
-  return { old_secret_until, id, name, api_key: apiKey, revoked: secondsOrNull(revokedAt), created: seconds(createdAt) }
+  const revoked = secondsOrNull(revokedAt)
+  return { old_secret_until, id, name, brand, api_key: apiKey, revoked, created: seconds(createdAt) }
 }
 
 function presentKey(engine: Engine, { developer, secret }: Authenticated): z.input<typeof developerKey> {
@@ -156,6 +187,14 @@ export const developerRoutes = [
     response: developerKey,
     handler: async ({ path, body: { overlap } }, { engine }) =>
       presentKey(engine, await engine.developers.rotate(path.id, overlap === undefined ? undefined : overlap * 1000)),
+  }),
+  adminRoute('PUT /admin/developers/{id}/brand', {
+    scope: 'keys',
+    summary: 'Set name, logo and colour that the connect wizard shows for a developer',
+    body: brandBody,
+    response: developerView,
+    handler: async ({ path, body }, { engine }) =>
+      presentDeveloper(engine, await engine.developers.setBrand(path.id, body)),
   }),
   adminRoute('POST /admin/developers/{id}/end-overlap', {
     scope: 'keys',

@@ -1,5 +1,5 @@
 /** How the connect wizard looks: its languages, its one script, and the frame around each page. */
-import { type Brand, own } from '../../engine/index.ts'
+import { type Brand, logoOrigin, own } from '../../engine/index.ts'
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
 import { de } from './de.ts'
 import { en, type Words } from './en.ts'
@@ -110,7 +110,8 @@ interface Frame {
 
 export function createLook(brand: Brand) {
   const style = styleOf(brand)
-  const headers = { ...pageHeaders(style, script, true, brand.logo !== null), 'Cache-Control': 'no-store' }
+  const pictures = brand.logo === null ? null : (logoOrigin(brand.logo) ?? 'data:')
+  const headers = { ...pageHeaders(style, script, true, pictures), 'Cache-Control': 'no-store' }
   return {
     headers: { ...headers, Vary: 'Accept-Language, Cookie' },
     page(frame: Frame): string {
@@ -125,7 +126,7 @@ function head({ logo }: Brand, app: string): Html {
   const picture =
     logo === null
       ? html`<span class="badge" aria-hidden="true">${/^./u.exec(app)?.[0].toUpperCase()}</span>`
-      : html`<img src="${logo}" alt="" />`
+      : html`<img src="${logo}" alt="Logo" />`
   return html`<header>
     ${picture}
     <p>${app}</p>

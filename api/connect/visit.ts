@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache'
 import {
   AppError,
   badParameter,
+  brandOf,
   type ConnectTokenRecord,
   type DiscoveredSettings,
   type Engine,
@@ -222,23 +223,23 @@ async function shownLost(wizard: Wizard, ctx: FrameContext, next: () => Promise<
 }
 
 async function answer(
-  wizard: Wizard,
+  usual: Wizard,
   { at: route, step, handle, comesBack }: Page,
   call: Call,
   values: Values,
   token: string,
 ): Promise<StreamAnswer> {
-  const { look, sessions, forms } = wizard
+  const { sessions, forms } = usual
   const { engine } = call
   const record = await engine.connect.find(token)
   const chosen = chosenLanguage(values)
   const root = `${pathOf(call.baseUrl)}/${encodeURIComponent(token)}`
   if (record === null) {
     const language = chosen ?? usualLanguage(call)
-    if (comesBack) return endAnswer(wizard, call, language, 'sign_in_unknown')
-    return endAnswer(wizard, call, language, 'unknown', { here: root })
+    if (comesBack) return endAnswer(usual, call, language, 'sign_in_unknown')
+    return endAnswer(usual, call, language, 'unknown', { here: root })
   }
-  const app = engine.brand.name ?? new URL(record.callbackUrl || call.baseUrl).host
+  const { wizard, app } = await branded(usual, call, record)
   const known = sessions.find(record, cookieNamed(call, cookieOf(record)) ?? '')
   const language = chosen ?? known?.language ?? usualLanguage(call)
   if (comesBack && known === undefined) return endAnswer(wizard, call, language, 'other_browser')
@@ -275,11 +276,21 @@ async function answer(
       const content = html`${own} ${cancel && back !== null && link}`
       const whole = `${problem === null ? '' : `${words.problem}: `}${title} · ${app}`
       const frame = { language, title: whole, content, app, here, ...(refresh ? { refresh } : {}) }
-      return new StreamAnswer(look.page(frame), { ...look.headers, ...cookie }, status)
+      return new StreamAnswer(wizard.look.page(frame), { ...wizard.look.headers, ...cookie }, status)
     },
     go: (name) => redirect(at(name), cookie),
     end: (end) => endAnswer(wizard, call, language, end, { app, here, back: end === 'used' ? back : null }),
   })
+}
+
+/** The wizard in the look of the token's developer, and the name of the application that asks for the mailbox. */
+async function branded(wizard: Wizard, { engine, baseUrl }: Call, { developerId, callbackUrl }: ConnectTokenRecord) {
+  const developer = await engine.store.developers.get(developerId)
+  const brand = brandOf(engine.brand, developer?.brand)
+  return {
+    wizard: { ...wizard, look: createLook(brand) },
+    app: brand.name ?? new URL(callbackUrl || baseUrl).host,
+  }
 }
 
 /** Numbers and flags of JSON are taken as text, null as not given. Throws `bad_request` that names what is no value. */

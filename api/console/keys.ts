@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type Authenticated, type Engine, operatorScopes } from '../../engine/index.ts'
 import {
+  brandBody,
   type DeveloperDetail,
   type DeveloperRow,
   developerOf,
@@ -86,6 +87,10 @@ const developerActions = [
     await engine.developers.endReplaced(path.id)
     return { to: developersPath, notice: 'The old secret is refused from now on.' }
   }),
+  action(`${developersPath}/{id}/brand`, brandBody, async ({ path, values }, { engine }) => {
+    await engine.developers.setBrand(path.id, values)
+    return { to: `${developersPath}/${path.id}`, notice: 'The connect wizard shows it from now on.' }
+  }),
   action(`${developersPath}/{id}/restore`, z.object({}), async ({ path }, { engine }) => {
     await engine.developers.setRevoked(path.id, false)
     return { to: developersPath, notice: 'The key is in force again.' }
@@ -95,16 +100,26 @@ const developerActions = [
 export const developer = page(
   `${developersPath}/{id}`,
   z.object(paging),
-  async ({ path, values }, { engine, live }) => {
+  async ({ path, values }, { engine, live, form }) => {
     const seen = await developerOf(engine, path.id, values)
     const shown = { shown: seen.page.length, total: seen.users }
     const pages = pager(`${developersPath}/${seen.id}`, values, shown)
     const content = html`${card(null, how(seen))}
     ${card('Pending callbacks', scrolling('Pending callbacks', live('late', late(seen.late)), 'wide'))}
-    ${card('Users', html`${scrolling('Users', live('users', users(seen.page)), 'wide')} ${pages}`)}`
+    ${card('Users', html`${scrolling('Users', live('users', users(seen.page)), 'wide')} ${pages}`)}
+    ${card('Brand in the connect wizard', form(`${developersPath}/${seen.id}/brand`, brandFields(seen), 'row'))}`
     return { title: seen.name === '' ? 'Developer' : seen.name, content }
   },
 )
+
+function brandFields({ brand }: DeveloperDetail): Html {
+  return html`<label>Name <input name="name" value="${brand.name}" maxlength="100" /></label>
+    <label>Logo <input type="url" name="logo" value="${brand.logo}" placeholder="https://" maxlength="1000" /></label>
+    <label
+      >Colour <input name="colour" value="${brand.colour}" placeholder="#2457d6" pattern="#[0-9a-fA-F]{6}" size="8"
+    /></label>
+    <button>Save</button>`
+}
 
 function how({ id, revoked, api_key: key, created, users: count, accounts }: DeveloperDetail): Html {
   return facts({

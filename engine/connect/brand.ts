@@ -1,11 +1,20 @@
-/** Name, colour and logo of the connect wizard, from the configuration. Nothing of it is fetched by a browser. */
+/** Name, colour and logo of the connect wizard: of a developer, or from the configuration. */
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { own } from '../own.ts'
+import type { BrandRecord } from '../store/records.ts'
 
-export type Brand = ReturnType<typeof openBrand>
+export interface Brand {
+  /** null = the host of the callback_url. */
+  readonly name: string | null
+  readonly color: string
+  /** Of text on that colour. */
+  readonly ink: '#000000' | '#ffffff'
+  /** A data: URL, or the https: URL of a developer's logo. */
+  readonly logo: string | null
+}
 
 const usualColor = '#2457d6'
 const mostLogoBytes = 100_000
@@ -22,17 +31,32 @@ const types: Readonly<Record<string, string>> = {
 type Settings = Pick<Config, 'MAILROOM_WIZARD_NAME' | 'MAILROOM_WIZARD_COLOR' | 'MAILROOM_WIZARD_LOGO'>
 
 /** Throws `bad_request`, one line, for a logo that cannot be shown. */
-export function openBrand(config: Settings) {
+export function openBrand(config: Settings): Brand {
   const color = config.MAILROOM_WIZARD_COLOR ?? usualColor
   const logo = config.MAILROOM_WIZARD_LOGO
   return {
     name: config.MAILROOM_WIZARD_NAME,
     color,
-    /** Of text on that colour. */
     ink: inkOn(color),
-    /** A data: URL. */
     logo: logo === null ? null : logo.startsWith('data:') ? checkedUrl(logo) : readLogo(logo),
   }
+}
+
+/** Each part that the developer has not is that of the configuration. */
+export function brandOf(configured: Brand, developer: BrandRecord | undefined): Brand {
+  const color = developer?.colour ?? configured.color
+  const { name, logo } = configured
+  return { name: developer?.name ?? name, color, ink: inkOn(color), logo: developer?.logo ?? logo }
+}
+
+/**
+ * The origin of an https: URL without user or password, for the img-src of a Content-Security-Policy; null for any
+ * other text. A URL's host may have one of * ; , but in a policy they mean something else.
+ */
+export function logoOrigin(text: string): string | null {
+  const url = URL.parse(text)
+  if (url === null || url.username !== '' || url.password !== '') return null
+  return /^https:\/\/[a-z0-9.-]+(:\d+)?$/.test(url.origin) ? url.origin : null
 }
 
 function refuse(problem: string, cause?: unknown): AppError {

@@ -7,6 +7,15 @@ import type { AccountResume, AccountStatus, Condition, WebhookHealth } from '../
 
 export type * from './mail.ts'
 
+/** What the connect wizard shows of a developer. null = as the configuration has it. */
+export interface BrandRecord {
+  readonly name: string | null
+  /** A URL that `logoOrigin` of connect/brand.ts accepts. */
+  readonly logo: string | null
+  /** #rrggbb */
+  readonly colour: string | null
+}
+
 /** A developer: an application with an API key and a secret. */
 export interface DeveloperRecord {
   readonly id: string
@@ -18,6 +27,8 @@ export interface DeveloperRecord {
   readonly createdAt: number
   /** For operators. Absent = none. */
   readonly name?: string
+  /** Absent = none. */
+  readonly brand?: BrandRecord
   /** The key is refused since then. null or absent = it is in force. */
   readonly revokedAt?: number | null
 }

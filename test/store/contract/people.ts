@@ -41,6 +41,15 @@ export function developersContract({ store }: Subject): void {
       assert.deepEqual(await store.developers.byKey(developer.apiKey), developer)
     })
 
+    test('a brand is replaced as a whole', async () => {
+      const developer = developerRecord()
+      await store.developers.create(developer)
+      await store.developers.edit(developer.id, { brand: { name: 'Ada', logo: null, colour: '#112233' } })
+      const brand = { name: null, logo: 'https://cdn.example.com/a.svg', colour: null }
+      await store.developers.edit(developer.id, { brand })
+      assert.deepEqual(await store.developers.get(developer.id), { ...developer, brand })
+    })
+
     test('callback URL and secret are set and taken away', async () => {
       const developer = developerRecord()
       await store.developers.create(developer)
