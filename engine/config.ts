@@ -175,6 +175,7 @@ const keys = {
     optionalText,
     'logo in the connect wizard: a file (png, jpg, gif, webp or svg, 100 KB at most) or a data: URL of such a picture',
   ],
+  MAILROOM_WIZARD_PASSWORDS: [flagKey, '1 = the wizard takes passwords at Google and Microsoft beside sign-in'],
   MAILROOM_ADMIN_PASSWORD: [
     optionalSecret,
     'password of /console, at least 16 characters; unset = one is generated and shown once when the host that it is served on is loopback, else there is no console',

@@ -165,7 +165,7 @@ interface Shown {
   readonly problem?: Problem | null
   readonly content: Html
   readonly status?: number
-  /** A link leads back to the application, with nothing done. */
+  /** A link leads back to the application. A try that is under way goes on. */
   readonly cancel?: true
   readonly refresh?: { readonly seconds: number; readonly to: string }
 }
@@ -238,6 +238,8 @@ async function answer(
     if (comesBack) return endAnswer(wizard, call, language, 'sign_in_unknown')
     return endAnswer(wizard, call, language, 'unknown', { here: root })
   }
+  const { callbackUrl } = record
+  const back = callbackUrl === '' ? null : withToken(callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
   const app = engine.brand.name ?? new URL(record.callbackUrl || call.baseUrl).host
   const known = sessions.find(record, cookieNamed(call, cookieOf(record)) ?? '')
   const language = chosen ?? known?.language ?? usualLanguage(call)
@@ -248,7 +250,7 @@ async function answer(
   const outdated = isForm && isOpen && !isOfSession(call, known, values['csrf'] ?? '')
   const limit = engine.config.MAILROOM_RATE_CONNECT_PER_MINUTE
   if (outdated || (isForm && limit > 0 && forms.count(call.address).count > limit)) {
-    return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root })
+    return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root, back })
   }
   const session = known ?? sessions.open(record)
   session.sent ||= isForm
@@ -257,8 +259,6 @@ async function answer(
   const at = (name: string): string => (name === '' ? root : `${root}/${name}`)
   const here = at(step)
   const words = languages[language]
-  const { callbackUrl } = record
-  const back = callbackUrl === '' ? null : withToken(callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
   return handle({
     engine,
     call,
@@ -278,7 +278,7 @@ async function answer(
       return new StreamAnswer(look.page(frame), { ...look.headers, ...cookie }, status)
     },
     go: (name) => redirect(at(name), cookie),
-    end: (end) => endAnswer(wizard, call, language, end, { app, here, back: end === 'used' ? back : null }),
+    end: (end) => endAnswer(wizard, call, language, end, { app, here, back }),
   })
 }
 
@@ -320,7 +320,7 @@ interface Place {
   /** Where one may begin again. */
   readonly again?: string
   readonly here?: string
-  /** Of a token that is used: a browser that was stopped before the last page still comes back by it. */
+  /** The callback_url. After a used token a browser that was stopped before the last page still comes back by it. */
   readonly back?: string | null
 }
 
