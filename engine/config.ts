@@ -176,6 +176,7 @@ const keys = {
     optionalText,
     'logo in the connect wizard: a file (png, jpg, gif, webp or svg, 100 KB at most) or a data: URL of such a picture',
   ],
+  MAILROOM_WIZARD_PASSWORDS: [flagKey, '1 = the wizard takes passwords at Google and Microsoft beside sign-in'],
   MAILROOM_ADMIN_PASSWORD: [
     optionalSecret,
     'password of /console, at least 16 characters; unset = one is generated and shown once when the host that it is served on is loopback, else there is no console',
@@ -386,11 +387,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 }
 
 /** One row per key for docs/configuration.md: name, default as one would write it, meaning. */
-export function configTable(): readonly {
-  readonly name: string
-  readonly fallback: string
-  readonly meaning: string
-}[] {
+export function configTable(): readonly Readonly<Record<'name' | 'fallback' | 'meaning', string>>[] {
   return Object.entries(keys).map(([name, [schema, meaning]]) => ({ name, fallback: defaultText(schema), meaning }))
 }
 

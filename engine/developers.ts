@@ -99,9 +99,8 @@ export function createDevelopers(deps: Deps) {
   return {
     authenticate: (apiKey: string) => inForce(byKey.get(apiKey), () => store.developers.byKey(apiKey)),
     get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
-    async setStatusCallbackUrl({ id }: DeveloperRecord, statusCallbackUrl: string | null): Promise<void> {
-      await edit(id, { statusCallbackUrl })
-    },
+    setStatusCallbackUrl: ({ id }: DeveloperRecord, statusCallbackUrl: string | null) =>
+      edit(id, { statusCallbackUrl }),
     /** What the connect wizard shows of the developer. `not_found`. */
     setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
     /** A new key with its secret, which is shown once. */

@@ -9,6 +9,7 @@ import { openBrand, type Brand } from './connect/brand.ts'
 import { createConnect, type Connect } from './connect/index.ts'
 import { createDevelopers, createRevocations, type Developers, type Revocations } from './developers.ts'
 import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
+import { createHostProbe } from './discovery/host-probe.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createOperators, type Operators } from './operators.ts'
@@ -94,7 +95,7 @@ export interface EngineDeps {
   /** Of the API's server, for the metrics. */
   readonly connections?: ConnectionCounts
   /** Where discovery looks instead of the network's DNS and HTTP. */
-  readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'resolver'>>
+  readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'probe' | 'resolver'>>
   /** Ends the wait for a store that is away, or that another process serves. */
   readonly signal?: AbortSignal
   /** Another process has taken the store over (MongoDB): this one has to end. */
@@ -157,7 +158,8 @@ export async function createEngine({
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ ...shared, ...keys, accounts, webhooks })
   const connect = createConnect({ ...shared, ...keys, mailboxes })
-  const discovery = createDiscovery({ http, ...lookUps })
+  const probe = createHostProbe({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
+  const discovery = createDiscovery({ http, probe, ...lookUps })
   const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
   const services = { http, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
   const parts = { ...shared, ...services, history: createHistory({ metrics }), backups, settings, backlog }

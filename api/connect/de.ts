@@ -34,6 +34,15 @@ export const de: Words = {
     title: 'Schalten Sie zuerst IMAP ein',
     text: 'Ihr Anbieter lässt Programme erst in das Postfach, wenn IMAP in den Einstellungen eingeschaltet ist. Er erklärt es hier:',
   },
+  googlePassword: {
+    title: 'Google verlangt ein App-Passwort',
+    text: 'Google nimmt das Passwort Ihres Google-Kontos hier nicht an. Schalten Sie in Ihrem Google-Konto die Bestätigung in zwei Schritten ein, erstellen Sie dann ein App-Passwort, und geben Sie es hier ein.',
+    link: 'App-Passwort bei Google erstellen',
+  },
+  microsoftPassword: (app) => ({
+    title: 'Microsoft nimmt hier kein Passwort an',
+    text: `Outlook, Hotmail und Microsoft 365 lassen Programme nur nach einer Anmeldung bei Microsoft ein, und ${app} hat sie nicht eingerichtet. Fragen Sie ${app} danach.`,
+  }),
   helpPage: 'Hilfe Ihres Anbieters',
   signIn: (provider) => `Mit ${provider} anmelden`,
   or: 'oder mit einem Passwort',
@@ -111,7 +120,7 @@ export const de: Words = {
       'Ihr Anbieter hat nur für kurze Zeit Zugang gegeben. Entfernen Sie die Anwendung dort in Ihrem Konto aus der Liste der verbundenen Anwendungen, und melden Sie sich dann noch einmal an.',
     provider_down: 'Ihr Anbieter antwortet nicht. Versuchen Sie es in einigen Minuten noch einmal.',
     provider_refuses:
-      'Ihr Anbieter nimmt diese Anwendung nicht an. Gehen Sie zurück zur Anwendung, und sagen Sie es deren Betreibern. Mit einem Passwort geht es vielleicht schon jetzt.',
+      'Ihr Anbieter nimmt diese Anwendung nicht an. Gehen Sie zurück zur Anwendung, und sagen Sie es deren Betreibern.',
     sign_in_old: 'Diese Anmeldung gilt nicht mehr. Melden Sie sich noch einmal an.',
     other_address:
       'Sie haben sich mit einer anderen Adresse angemeldet. Melden Sie sich noch einmal mit der Adresse an, die hier steht, oder beginnen Sie mit der anderen von vorn.',

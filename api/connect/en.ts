@@ -31,6 +31,15 @@ export const en = {
     title: 'Turn IMAP on first',
     text: 'Your provider lets programs into a mailbox only after IMAP is turned on in its settings. It explains it here:',
   },
+  googlePassword: {
+    title: 'Google needs an app password',
+    text: 'Google does not accept the password of your Google account here. Turn on two-step verification in your Google account, then make an app password and enter it here.',
+    link: 'Make an app password at Google',
+  },
+  microsoftPassword: (app: string) => ({
+    title: 'Microsoft does not accept passwords here',
+    text: `Outlook, Hotmail and Microsoft 365 let programs in by a sign-in at Microsoft only, and ${app} has not set it up. Ask ${app} for it.`,
+  }),
   helpPage: 'Help of your provider',
   signIn: (provider: string) => `Sign in with ${provider}`,
   or: 'or with a password',
@@ -101,7 +110,7 @@ export const en = {
       'Your provider has given access for a short time only. Remove the application from the list of connected applications in your account there, then sign in once more.',
     provider_down: 'Your provider does not answer. Try again in a few minutes.',
     provider_refuses:
-      'Your provider does not accept this application. Go back to the application, and tell the people who run it. A password may work meanwhile.',
+      'Your provider does not accept this application. Go back to the application, and tell the people who run it.',
     sign_in_old: 'This sign-in is not valid any more. Sign in once more.',
     other_address:
       'You have signed in with another address. Sign in once more with the address that is shown here, or begin again with the other one.',

@@ -12,6 +12,7 @@ import {
   addressPage,
   connectingPage,
   donePage,
+  hostOf,
   type Doubt,
   type Failure,
   type Field,
@@ -73,7 +74,7 @@ function otherMailbox(visit: Visit): StreamAnswer | null {
   const isBusy = isDone(visit) || ownTry(visit)?.outcome === null
   if (!isBusy || tried === null || !asked.success || asked.data === tried) return null
   const { title, text } = words.otherMailbox(tried, asked.data)
-  return visit.show({ title, content: otherMailboxPage(visit, title, text), status: 409 })
+  return visit.show({ title, content: otherMailboxPage(visit, title, text), status: 409, cancel: true })
 }
 
 /** A token that is used, or not valid any more, has no steps. The browser that has used it is led to the end. */
@@ -163,8 +164,14 @@ async function login(visit: Visit): Promise<StreamAnswer> {
 async function showLogin(visit: Visit, mailbox: Mailbox, problem: Problem | null, status = 200): Promise<StreamAnswer> {
   const { engine, record, words } = visit
   const signIn = await signInFor(engine, record, mailbox)
-  const content = loginPage(visit, { mailbox, problem, signIn, changeable: isChangeable(visit) })
+  const passwords = signIn === null || takesPasswords(visit, mailbox)
+  const content = loginPage(visit, { mailbox, problem, signIn, passwords, changeable: isChangeable(visit) })
   return visit.show({ title: words.loginTitle, problem, content, status, cancel: true })
+}
+
+/** Beside a sign-in. At a host of Google or Microsoft only where the setting allows passwords. */
+function takesPasswords({ engine }: Visit, mailbox: Mailbox): boolean {
+  return engine.config.MAILROOM_WIZARD_PASSWORDS || hostOf(mailbox) === null
 }
 
 /** A form of the login page. */
@@ -178,7 +185,8 @@ function withMailbox(handle: (visit: Visit, mailbox: Mailbox) => Promise<StreamA
 }
 
 async function takeLogin(visit: Visit, known: Mailbox): Promise<StreamAnswer> {
-  const { session, values, words } = visit
+  const { engine, record, session, values, words } = visit
+  if (!takesPasswords(visit, known) && (await signInFor(engine, record, known)) !== null) return visit.go('login')
   const { mailbox, problem } = known.fixed ? { mailbox: known, problem: null } : withSettings(visit, known)
   session.mailbox = mailbox
   const password = lineText.safeParse(values['password'])
@@ -239,7 +247,7 @@ function connecting(visit: Visit): StreamAnswer {
   if (own.outcome !== null) return visit.go(stepAfter(visit, own.outcome))
   const content = connectingPage(visit, session.mailbox.email, own.step)
   const refresh = { seconds: refreshSeconds, to: visit.at('connecting') }
-  return visit.show({ title: words.connectingTitle, content, refresh })
+  return visit.show({ title: words.connectingTitle, content, refresh, cancel: true })
 }
 
 /** Notes what the next page has to say. */

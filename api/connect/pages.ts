@@ -128,14 +128,26 @@ interface LoginPage {
   readonly mailbox: Mailbox
   readonly problem: Problem | null
   readonly signIn: SignIn | null
+  /** Whether the page has the password form. */
+  readonly passwords: boolean
   /** The address may be another one. */
   readonly changeable: boolean
 }
 
-export function loginPage(setting: Setting, { mailbox, problem, signIn, changeable }: LoginPage): Html {
+const hosts: Readonly<Record<string, 'google' | 'microsoft'>> = {
+  gmail: 'google',
+  googleapps: 'google',
+  outlook: 'microsoft',
+  office365: 'microsoft',
+}
+
+/** Who hosts the mailbox, where discovery names the server; null for other hosts. */
+export function hostOf({ found, server }: Mailbox): 'google' | 'microsoft' | null {
+  return found?.server === server ? (hosts[found.type] ?? null) : null
+}
+
+export function loginPage(setting: Setting, { mailbox, problem, signIn, passwords, changeable }: LoginPage): Html {
   const { words, app, at } = setting
-  const help = mailbox.found?.documentation ?? []
-  const imapIsOff = offUntilAsked.has(mailbox.found?.type ?? '')
   const address = changeable && html`<input type="hidden" name="email" value="${mailbox.email}" />`
   const signInButton = signIn !== null && html`<button class="main">${words.signIn(signIn.name)}</button>`
   return html`<p class="step">${words.stepOf(2, 3)}</p>
@@ -144,20 +156,35 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, changeab
     ${problemBox(words, problem)}
     <p class="address">${breakable(mailbox.email)}</p>
     ${signIn !== null && form(setting, 'sign-in', html`${address} ${signInButton}`)}
-    ${signIn !== null && html`<p class="or">${words.or}</p>`}
-    ${help.length > 0 && helpNote(imapIsOff ? words.imapOff : words.appPassword, words, help)}
-    ${form(
-      setting,
-      'login',
-      html`${address} ${password(words, problem)} ${!mailbox.fixed && settings(words, mailbox, problem)}
-        <button class="${signIn === null && 'main'}">${words.connect}</button>`,
-    )}
+    ${signIn !== null && passwords && html`<p class="or">${words.or}</p>`}
+    ${passwords && passwordNote(setting, mailbox, signIn)}
+    ${
+      passwords &&
+      form(
+        setting,
+        'login',
+        html`${address} ${password(words, problem)} ${!mailbox.fixed && settings(words, mailbox, problem)}
+          <button class="${signIn === null && 'main'}">${words.connect}</button>`,
+      )
+    }
     ${changeable && html`<p class="links"><a href="${at('')}">${words.otherAddress}</a></p>`}
     <p class="privacy">${words.privacy(app)}</p>`
 }
 
 /** Providers that let programs in only after IMAP is turned on in the settings of the mailbox. */
 const offUntilAsked: ReadonlySet<string> = new Set(['gmx', 'webde'])
+
+/** What the provider needs where it takes passwords, or that it takes none. */
+function passwordNote({ words, app }: Setting, mailbox: Mailbox, signIn: SignIn | null): Html | null {
+  const { documentation: help = [], type = '' } = mailbox.found ?? {}
+  const host = hostOf(mailbox)
+  if (host === 'google') {
+    const { title, text, link: description } = words.googlePassword
+    return helpNote({ title, text }, words, [{ description, url: 'https://myaccount.google.com/apppasswords' }])
+  }
+  if (host === 'microsoft' && signIn === null) return helpNote(words.microsoftPassword(app), words, [])
+  return help.length === 0 ? null : helpNote(offUntilAsked.has(type) ? words.imapOff : words.appPassword, words, help)
+}
 
 function helpNote(note: Words['imapOff'], words: Words, pages: readonly HelpPage[]): Html {
   const links = pages.map(
@@ -167,9 +194,12 @@ function helpNote(note: Words['imapOff'], words: Words, pages: readonly HelpPage
   return html`<div class="note">
     <h2>${note.title}</h2>
     <p>${note.text}</p>
-    <ul>
-      ${links}
-    </ul>
+    ${
+      links.length > 0 &&
+      html`<ul>
+        ${links}
+      </ul>`
+    }
   </div>`
 }
 

@@ -70,7 +70,12 @@ export async function leave(visit: Visit, mailbox: Mailbox): Promise<StreamAnswe
       browser: session.id,
     })
     const content = leavingPage(words, signIn.name, url)
-    return visit.show({ title: words.leavingTitle(signIn.name), content, refresh: { seconds: 0, to: url } })
+    return visit.show({
+      title: words.leavingTitle(signIn.name),
+      content,
+      refresh: { seconds: 0, to: url },
+      cancel: true,
+    })
   } catch (error) {
     return toLogin(visit, error)
   }

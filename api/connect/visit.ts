@@ -166,7 +166,7 @@ interface Shown {
   readonly problem?: Problem | null
   readonly content: Html
   readonly status?: number
-  /** A link leads back to the application, with nothing done. */
+  /** A link leads back to the application. A try that is under way goes on. */
   readonly cancel?: true
   readonly refresh?: { readonly seconds: number; readonly to: string }
 }
@@ -240,6 +240,8 @@ async function answer(
     return endAnswer(usual, call, language, 'unknown', { here: root })
   }
   const { wizard, app } = await branded(usual, call, record)
+  const { callbackUrl } = record
+  const back = callbackUrl === '' ? null : withToken(callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
   const known = sessions.find(record, cookieNamed(call, cookieOf(record)) ?? '')
   const language = chosen ?? known?.language ?? usualLanguage(call)
   if (comesBack && known === undefined) return endAnswer(wizard, call, language, 'other_browser')
@@ -249,7 +251,7 @@ async function answer(
   const outdated = isForm && isOpen && !isOfSession(call, known, values['csrf'] ?? '')
   const limit = engine.config.MAILROOM_RATE_CONNECT_PER_MINUTE
   if (outdated || (isForm && limit > 0 && forms.count(call.address).count > limit)) {
-    return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root })
+    return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root, back })
   }
   const session = known ?? sessions.open(record)
   session.sent ||= isForm
@@ -258,8 +260,6 @@ async function answer(
   const at = (name: string): string => (name === '' ? root : `${root}/${name}`)
   const here = at(step)
   const words = languages[language]
-  const { callbackUrl } = record
-  const back = callbackUrl === '' ? null : withToken(callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
   return handle({
     engine,
     call,
@@ -279,7 +279,7 @@ async function answer(
       return new StreamAnswer(wizard.look.page(frame), { ...wizard.look.headers, ...cookie }, status)
     },
     go: (name) => redirect(at(name), cookie),
-    end: (end) => endAnswer(wizard, call, language, end, { app, here, back: end === 'used' ? back : null }),
+    end: (end) => endAnswer(wizard, call, language, end, { app, here, back }),
   })
 }
 
@@ -331,7 +331,7 @@ interface Place {
   /** Where one may begin again. */
   readonly again?: string
   readonly here?: string
-  /** Of a token that is used: a browser that was stopped before the last page still comes back by it. */
+  /** The callback_url. After a used token a browser that was stopped before the last page still comes back by it. */
   readonly back?: string | null
 }
 

@@ -45,7 +45,8 @@ const discover = (path: `/${ApiVersion}/discovery`) =>
   defineRoute(`GET ${path}`, {
     summary: 'Find the IMAP settings of an email address',
     description:
-      'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS. 404 when nothing is known; the ' +
+      'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS; then at the usual hosts of the domain. ' +
+      '404 when nothing is known; the ' +
       'mailbox may still be connected with settings of your own. 503 when that is because a name server did not say. `list=1` answers an array of all that was found, best first.',
     query: discoveryQuery,
     response: z.union([discoveryView, z.array(discoveryView)]),

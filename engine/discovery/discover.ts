@@ -1,7 +1,8 @@
 /**
  * IMAP settings from an email address, by three look-ups: the table of known providers, what the domain publishes for
- * mail clients (Autoconfig), and what DNS says of it (SRV, MX). Their answers come in this order. Bounded by deadlines,
- * and remembered for an hour per domain; nothing is ever logged in to.
+ * mail clients (Autoconfig), and what DNS says of it (SRV, MX). Their answers come in this order. Where they find
+ * nothing, the usual hosts of the domain are probed. Bounded by deadlines, and remembered for an hour per domain;
+ * nothing is ever logged in to.
  */
 import type { SrvRecord } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
@@ -12,6 +13,7 @@ import { AppError } from '../errors.ts'
 import type { HttpClient } from '../net/http.ts'
 import { domainOf } from '../messages/addresses.ts'
 import { withinTime } from '../waits.ts'
+import type { HostProbe } from './host-probe.ts'
 import { similarAddress } from './similar.ts'
 import { type HelpPage, providers, usernameFor, type ProviderFacts, type Settings } from './providers.ts'
 
@@ -26,8 +28,9 @@ export type Discovery = ReturnType<typeof createDiscovery>
 
 export interface DiscoveryDeps {
   readonly http: Pick<HttpClient, 'get'>
+  readonly probe: HostProbe
   readonly resolver?: DnsResolver
-  /** Of each look-up; all run side by side. Default 8 s. */
+  /** Of each look-up; all run side by side, and the probe after them. Default 8 s. */
   readonly timeoutMs?: number
 }
 
@@ -56,7 +59,7 @@ export function createDiscovery(deps: DiscoveryDeps) {
   return {
     similar: similarAddress,
     /**
-     * Best first, each server once; [] when nothing is known. Within 8 s. Rejects with `network` when that is so
+     * Best first, each server once; [] when nothing is known. Within 13 s. Rejects with `network` when that is so
      * because a name server did not say.
      */
     async discover(email: string): Promise<DiscoveredSettings[]> {
@@ -89,17 +92,21 @@ async function lookUp(deps: DiscoveryDeps & { readonly resolver: DnsResolver }, 
   const table = providers.find(({ domains }) => domains.includes(domain))
   if (table !== undefined) return { settings: [ofProvider(table)], complete: true, answered: true }
   const { resolver, timeoutMs = lookUpMs } = deps
-  const [published, services, host] = await Promise.all([
+  const [published, services, exchanges] = await Promise.all([
     within(timeoutMs, autoconfig({ ...deps, timeoutMs }, domain)),
     within(timeoutMs, srvSettings(resolver, domain)),
-    within(timeoutMs, providerByMx(resolver, domain)),
+    within(timeoutMs, exchangesOf(resolver, domain)),
   ])
+  const host = exchanges?.map(providerOf).find((provider) => provider !== undefined)
   const all = [
     ...[...(published ?? []), ...(services ?? [])].map(typed),
-    ...(host === null || host === undefined ? [] : [ofProvider(host)]),
+    ...(host === undefined ? [] : [ofProvider(host)]),
   ]
-  const answered = services !== undefined && host !== undefined
-  return { settings: distinct(all), complete: answered && published !== undefined, answered }
+  const answered = services !== undefined && exchanges !== undefined
+  const complete = answered && published !== undefined
+  if (all.length > 0 || services === null) return { settings: distinct(all), complete, answered }
+  const probed = await deps.probe(domain, exchanges?.filter(isPublicName) ?? []).catch(() => undefined)
+  return { settings: probed?.map(typed) ?? [], complete: complete && probed !== undefined, answered }
 }
 
 /** undefined when it failed or took too long: another look-up may have found something. */
@@ -142,16 +149,20 @@ function orNone<T>(question: Promise<T[]>): Promise<T[]> {
   })
 }
 
-/** IMAP servers by SRV (RFC 6186): implicit TLS goes before STARTTLS; a target of "." = there is no such service. */
-async function srvSettings(resolver: DnsResolver, domain: string): Promise<Settings[]> {
+/**
+ * IMAP servers by SRV (RFC 6186): implicit TLS goes before STARTTLS. null = the domain says that it has none: a target
+ * of "." declares a service absent.
+ */
+async function srvSettings(resolver: DnsResolver, domain: string): Promise<Settings[] | null> {
   const [secure, plain] = await Promise.all([
     orNone(resolver.resolveSrv(`_imaps._tcp.${domain}`)),
     orNone(resolver.resolveSrv(`_imap._tcp.${domain}`)),
   ])
-  return [
+  const found = [
     ...inOrder(secure).map((record) => ofRecord(record, true)),
     ...inOrder(plain).map((record) => ofRecord(record, false)),
   ]
+  return found.length === 0 && secure.length + plain.length > 0 ? null : found
 }
 
 function inOrder(records: readonly SrvRecord[]): SrvRecord[] {
@@ -168,15 +179,15 @@ function hostOf(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }
 
-/** The mail exchangers show who hosts the domain. */
-async function providerByMx(resolver: DnsResolver, domain: string): Promise<ProviderFacts | null> {
+/** Hosts of the mail exchangers, best first. */
+async function exchangesOf(resolver: DnsResolver, domain: string): Promise<string[]> {
   const records = await orNone(resolver.resolveMx(domain))
-  const hosts = records.sort((left, right) => left.priority - right.priority).map(({ exchange }) => hostOf(exchange))
-  for (const host of hosts) {
-    const known = providers.find(({ mxSuffixes }) => mxSuffixes.some((suffix) => host.endsWith(suffix)))
-    if (known !== undefined) return known
-  }
-  return null
+  return records.sort((left, right) => left.priority - right.priority).map(({ exchange }) => hostOf(exchange))
+}
+
+/** The mail exchangers show who hosts the domain. */
+function providerOf(exchange: string): ProviderFacts | undefined {
+  return providers.find(({ mxSuffixes }) => mxSuffixes.some((suffix) => exchange.endsWith(suffix)))
 }
 
 type AutoconfigDeps = Required<Pick<DiscoveryDeps, 'http' | 'timeoutMs'>>

@@ -2,6 +2,7 @@
  * The guard against requests into our own network. A host name is resolved once, every address it has is checked, and
  * the connection is made to a checked address, so that a name which changes between check and connect gains nothing.
  */
+import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { AppError, badParameter, errnoOf, isAppError, shortageOf } from '../errors.ts'
 import { type Lookup, lookUp } from './names.ts'
@@ -113,6 +114,15 @@ export async function resolveGuarded(host: string, options: GuardOptions): Promi
   const allowed = allowPrivate ? addresses : addresses.filter(({ address }) => isPublicAddress(address))
   if (allowed.length > 0) return allowed
   throw addresses.length > 0 ? notPublic(bare) : resolveFailure(bare, undefined)
+}
+
+/** The socket goes to an address that the guard has checked, whatever the name resolves to by then. */
+export function pinned(addresses: readonly CheckedAddress[]): LookupFunction {
+  return (_host, options, callback) => {
+    const [first] = addresses
+    if (options.all) callback(null, [...addresses])
+    else callback(null, first?.address ?? '', first?.family ?? 4)
+  }
 }
 
 const longestUrl = 2048

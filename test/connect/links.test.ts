@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { deskOf, type Desk } from './desk.ts'
+import { createVisitor } from './visitor.ts'
 
 suite('links of the connect wizard', () => {
   let rig: LiteRig
@@ -75,6 +76,53 @@ suite('links of the connect wizard', () => {
     }
   })
 
+  /** An OAuth provider of Google, and one of Microsoft. */
+  const register = async ({ ok }: LiteRig): Promise<void> => {
+    for (const type of ['PROVIDER_A_OAUTH2', 'PROVIDER_B_CONNECT'])
+      await ok('POST', '/lite/oauth_providers', {
+        type,
+        provider_consumer_key: `key-${type}`,
+        provider_consumer_secret: 'secret-of-it',
+      })
+  }
+
+  /** The login page of an address, of a new visitor. */
+  async function loginOf({ at, token, enter }: Desk, base: string, email: string) {
+    const of = await token()
+    const visitor = await enter(of, createVisitor(base))
+    await visitor.send(at(of, 'address'), { email })
+    return { of, visitor, text: (await visitor.open(at(of, 'login'))).text }
+  }
+
+  test('Google and Microsoft without a sign-in: the form says what they need', async () => {
+    const google = await loginOf(desk, rig.url, 'anna@gmail.com')
+    assert.match(google.text, /Google needs an app password[^]*href="https:\/\/myaccount.google.com\/apppasswords"/)
+    assert.match(google.text, /two-step verification[^]*name="password"/)
+    const microsoft = await loginOf(desk, rig.url, 'anna@hotmail.com')
+    assert.match(microsoft.text, /Microsoft does not accept passwords here[^]*Ask app\.example\.com for it/)
+  })
+
+  for (const allowed of ['0', '1']) {
+    test(`Google and Microsoft with a sign-in, MAILROOM_WIZARD_PASSWORDS=${allowed}`, async (t) => {
+      const own = await startLiteRig({ env: { MAILROOM_WIZARD_PASSWORDS: allowed } })
+      t.after(() => own.close())
+      await register(own)
+      const ours = deskOf(own)
+      for (const email of ['anna@gmail.com', 'anna@hotmail.com']) {
+        const { of, visitor, text } = await loginOf(ours, own.url, email)
+        assert.match(text, /Sign in with/)
+        assert.equal(/or with a password[^]*name="password"/.test(text), allowed === '1')
+        assert.doesNotMatch(text, /does not accept passwords/)
+        if (allowed === '1') continue
+        assert.doesNotMatch(text, /name="password"|with a password|app password/)
+        const sent = await visitor.send(ours.at(of, 'login'), { password: 'secret', server: own.imap.host })
+        assert.deepEqual([sent.status, sent.location], [303, ours.at(of, 'login')])
+        assert.equal((await own.engine.store.tokens.find(of))?.tries ?? 0, 0)
+      }
+      assert.match((await loginOf(ours, own.url, 'anna@icloud.com')).text, /name="password"/)
+    })
+  }
+
   test('an address without a whole domain is caught; each page leads back to the application', async () => {
     const of = await desk.token()
     const visitor = await desk.enter(of)
@@ -83,11 +131,27 @@ suite('links of the connect wizard', () => {
     assert.match(sent.text, /end of this address seems to be missing/)
     await visitor.send(desk.at(of, 'address'), { email: 'anna@mail.example' })
     const login = await visitor.open(desk.at(of, 'login'))
-    for (const { text } of [sent, login])
+    const outdated = await visitor.send(desk.at(of, 'login'), { csrf: 'x' })
+    assert.match(outdated.text, new RegExp(`service_token=${of}[^"]*">Back to app`))
+    const held = Promise.withResolvers<undefined>()
+    rig.imap.addUser('anna@mail.example', { password: 'secret' })
+    rig.imap.hooks = {
+      send: async (response, call) => (call?.name === 'LIST' ? (await held.promise, response) : response),
+    }
+    await visitor.open(desk.at(of, 'login'))
+    await visitor.send(desk.at(of, 'login'), { ...desk.login('anna@mail.example'), password: 'secret' })
+    const connecting = await visitor.ask(desk.at(of, 'connecting'))
+    assert.match(connecting.text, /Connecting/)
+    const other = await visitor.send(desk.at(of, 'address'), { email: 'ben@mail.example' })
+    assert.equal(other.status, 409)
+    for (const { text } of [sent, login, connecting, other])
       assert.match(
         text,
         new RegExp(`href="https://app.example.com/done[^"]*service_token=${of}[^"]*">Cancel, back to app`),
       )
     assert.equal((await desk.view(of))['used'], 0)
+    rig.imap.hooks = {}
+    held.resolve(undefined)
+    assert.match((await visitor.open(desk.at(of, 'connecting'))).text, /Your mailbox is connected/)
   })
 })

@@ -59,6 +59,7 @@ suite('sign-in in the wizard', () => {
     const url = /http-equiv="refresh" content="0; url=([^"]+)"/.exec(page.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
     assert(url.startsWith(stage.oidc.issuer), page.text)
     assert(page.text.includes(`href="${url.replaceAll('&', '&amp;')}"`))
+    assert.match(page.text, /service_token=[^"]+">(?:Cancel, back to|Abbrechen, zurück zu) /)
     return url
   }
 

@@ -27,6 +27,7 @@ suite('what stays in memory', () => {
       let body = ''
       const discovery = createDiscovery({
         http: { get: () => Promise.resolve({ status: 200, headers: {}, body }) },
+        probe: () => Promise.resolve([]),
         resolver: { resolveSrv: () => Promise.resolve([]), resolveMx: () => Promise.resolve([]) },
       })
       const ask = async (n: number): Promise<void> => {

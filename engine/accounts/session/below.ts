@@ -16,11 +16,11 @@
 import { ImapFlow, type ImapResponse } from 'imapflow'
 import { parser } from 'imapflow/lib/handler/imap-handler.js'
 import { once } from 'node:events'
-import type { LookupFunction, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Release } from '../../budget.ts'
 import { AppError, isAppError } from '../../errors.ts'
 import { yieldToLoop } from '../../waits.ts'
-import type { CheckedAddress } from '../../net/address.ts'
+import { type CheckedAddress, pinned } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
 import type { SessionOptions } from '../session-types.ts'
 import { type Allowance, createBounds, type Frame, type Framing } from './frames.ts'
@@ -136,15 +136,6 @@ function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnp
   }
   const quiet = (): void => undefined
   return { trace: onLine ? trace : quiet, debug: hear, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
-}
-
-/** The socket goes to an address that the guard has checked, whatever the name resolves to by then. */
-function pinned(addresses: readonly CheckedAddress[]): LookupFunction {
-  return (_host, options, callback) => {
-    const [first] = addresses
-    if (options.all) callback(null, [...addresses])
-    else callback(null, first?.address ?? '', first?.family ?? 4)
-  }
 }
 
 let commands: Map<string, Command> | null = null

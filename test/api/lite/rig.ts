@@ -88,6 +88,7 @@ export interface RigOptions {
 
 const nowhere: NonNullable<EngineDeps['lookUps']> = {
   http: { get: () => Promise.resolve({ status: 404, headers: {}, body: '' }) },
+  probe: () => Promise.resolve([]),
   resolver: { resolveSrv: () => Promise.resolve([]), resolveMx: () => Promise.resolve([]) },
 }
 

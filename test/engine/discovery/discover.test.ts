@@ -22,6 +22,12 @@ suite('discovery', () => {
   /** URL as discovery asks for it → what the web server does. Others answer 404. */
   const pages = new Map<string, (response: ServerResponse) => void>()
   const fetched: string[] = []
+  const probed: string[] = []
+  const probe = (domain: string, exchanges: readonly string[]) => {
+    probed.push([domain, ...exchanges].join(' '))
+    const usual = { port: 993, useSsl: true, oauth: false, username: '%EMAILADDRESS%', documentation: [] }
+    return Promise.resolve(domain.startsWith('probed') ? [{ ...usual, server: `mail.${domain}` }] : [])
+  }
 
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     const url = String(request.headers['x-url'])
@@ -38,7 +44,7 @@ suite('discovery', () => {
       },
     }
     const timeout = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }
-    return createDiscovery({ http, resolver: createResolver([options.dns ?? dns.address]), ...timeout })
+    return createDiscovery({ http, probe, resolver: createResolver([options.dns ?? dns.address]), ...timeout })
   }
   const brief = async (email: string): Promise<string[]> =>
     (await discovery.discover(email)).map((one) => `${one.type} ${one.server}:${one.port} ${one.username}`)
@@ -113,8 +119,9 @@ suite('discovery', () => {
   })
 
   test('a service that is declared absent is none', async () => {
-    dns.srv('_imaps._tcp.five.example', [{ name: '.', port: 0 }])
-    assert.deepEqual(await brief('x@five.example'), [])
+    dns.srv('_imaps._tcp.probed-five.example', [{ name: '.', port: 0 }])
+    assert.deepEqual(await brief('x@probed-five.example'), [])
+    assert(!probed.includes('probed-five.example'))
   })
 
   test('redirects are followed twice, to https alone', async () => {
@@ -153,6 +160,19 @@ suite('discovery', () => {
     )
     discovery = create()
     assert.deepEqual(await brief('x@yahoo.co.jp'), ['generic imap.mail.yahoo.co.jp:993 x@yahoo.co.jp'])
+  })
+
+  test('the hosts of a domain are probed where the look-ups found nothing, once, also when a name server failed', async () => {
+    dns.mx('probed.example', ['mx.host.example', '127.0.0.1', 'mx2.host.example'])
+    dns.fail('_imaps._tcp.probed-too.example')
+    for (const email of ['x@probed.example', 'y@probed.example', 'y@probed-too.example']) {
+      const domain = email.slice(2)
+      assert.deepEqual(await brief(email), [`generic mail.${domain}:993 ${email}`])
+    }
+    dns.mx('probed-zoho.example', ['mx.zoho.eu'])
+    assert.deepEqual(await brief('x@probed-zoho.example'), ['zoho imap.zoho.eu:993 x@probed-zoho.example'])
+    const ours = probed.filter((line) => line.startsWith('probed'))
+    assert.deepEqual(ours, ['probed.example mx.host.example mx2.host.example', 'probed-too.example'])
   })
 
   test('one look-up that fails or hangs does not hide the others, and all end in time', async () => {
@@ -195,7 +215,7 @@ suite('discovery', () => {
     // The sockets of a real client have timers of their own.
     const http = { get: () => Promise.resolve({ status: 404, headers: {}, body: '' }) }
     const resolver = createResolver([dns.address])
-    discovery = createDiscovery({ http, resolver, timeoutMs: 3_600_000 })
+    discovery = createDiscovery({ http, probe, resolver, timeoutMs: 3_600_000 })
     await discovery.discover('x@fourteen.example')
     isAsking = false
     await until('no timer is left', () => open.size === 0)
@@ -236,7 +256,7 @@ suite('discovery', () => {
     const http: Pick<HttpClient, 'get'> = {
       get: (_url, headers, limits) => client.get(`http://127.0.0.1:${port}/`, headers, limits),
     }
-    const guarded = createDiscovery({ http, resolver: createResolver([dns.address]) })
+    const guarded = createDiscovery({ http, probe, resolver: createResolver([dns.address]) })
     assert.deepEqual(await guarded.discover('x@twelve.example'), [])
     assert.equal(asked, 0)
     await client.close()
