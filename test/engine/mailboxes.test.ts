@@ -49,7 +49,8 @@ async function openRig(
     store: wrap(store),
     sealer,
     developers: {
-      setStatusCallbackUrl: (of, url) => store.developers.edit(of.id, { statusCallbackUrl: url }).then(() => undefined),
+      setStatusCallbackUrl: (of, url) =>
+        store.developers.edit(of.id, { statusCallbackUrl: url }).then((one) => one ?? assert.fail()),
     },
     accounts: {
       async probe(_developer, _settings, _credential, _onStep, onRotated) {

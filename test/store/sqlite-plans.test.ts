@@ -17,7 +17,7 @@ import {
 } from '../../engine/store/sqlite/accounts.ts'
 import { contactPage } from '../../engine/store/sqlite/contacts.ts'
 import { deleteWhere } from '../../engine/store/sqlite/database.ts'
-import { folderList, others } from '../../engine/store/sqlite/folders.ts'
+import { folderList, isWhole, others } from '../../engine/store/sqlite/folders.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { expireKeyed, keyedList, nonceSweep } from '../../engine/store/sqlite/keyed.ts'
 import { messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
@@ -68,6 +68,18 @@ describe('plans of the embedded store', () => {
     const sorts = lines.filter((line) => line.includes('TEMP B-TREE FOR ORDER BY'))
     if (!sorted) assert.deepEqual(sorts, [], `${name}: ${lines.join(' | ')}`)
   }
+
+  test('whether an account is whole is read from the index of what is to be read', () => {
+    const lines = plan({ sql: isWhole })
+    assert(
+      lines.some((line) => line.includes('INDEX folders_to_read (account_id=?)')),
+      lines.join(' | '),
+    )
+    assert(
+      lines.every((line) => !line.startsWith('SCAN folders')),
+      lines.join(' | '),
+    )
+  })
 
   test('the check itself sees a scan and a sort', () => {
     assert(plan({ sql: 'SELECT doc FROM messages' }).some((line) => tables.test(line)))
