@@ -42,7 +42,7 @@ async function allOf(open: () => Promise<StoreTransfer>): Promise<Record<string,
   return all
 }
 
-suite('kill -9 of a copy: the next one makes it whole', () => {
+suite('kill -9 of a copy: the next one makes it whole', { timeout: 600_000 }, () => {
   let source: Place
   before(async () => {
     source = await sqlitePlace()
@@ -65,7 +65,7 @@ suite('kill -9 of a copy: the next one makes it whole', () => {
     ['to SQLite', {}, sqlitePlace],
     ['to MongoDB', needs('mongodb'), mongoPlace],
   ] as const)
-    test(name, options, async () => {
+    test(name, { timeout: 300_000, ...options }, async () => {
       let whole: Record<string, unknown[]> | null = null
       await killSpread(async (afterMs) => {
         const target = await place()
@@ -132,7 +132,7 @@ suite('kill -9 of a migration of SQLite', () => {
   })
 })
 
-suite('kill -9 of a migration of MongoDB', needs('mongodb'), () => {
+suite('kill -9 of a migration of MongoDB', { timeout: 300_000, ...needs('mongodb') }, () => {
   let database: TestDatabase
   let client: MongoClient
   before(async () => {
