@@ -31,21 +31,21 @@ function brandPart(expected: string, example: string, isRight: (text: string) =>
 
 export const brandBody = z.object({
   name: brandPart('at most 100 characters', 'Example', (text) => text.length <= 100),
-  logo: brandPart('an https:// URL without user and password', 'https://cdn.example.com/logo.svg', isLogo),
-  colour: brandPart('a colour such as #2457d6', '#2457d6', isColor),
+  logo: brandPart(
+    'an https:// URL without user and password',
+    'https://cdn.example.com/logo.svg',
+    (text) => logoOrigin(text) !== null,
+  ),
+  color: brandPart('a colour such as #2457d6', '#2457d6', isColor),
 })
-
-function isLogo(text: string): boolean {
-  return logoOrigin(text) !== null
-}
 
 const textOrNull = z.string().nullable()
 const brandView = view('AdminBrand', {
   name: [textOrNull, 'Example'],
   logo: [textOrNull, 'https://cdn.example.com/logo.svg'],
-  colour: [textOrNull, '#2457d6'],
+  color: [textOrNull, '#2457d6'],
 })
-const noBrand = { name: null, logo: null, colour: null }
+const noBrand = { name: null, logo: null, color: null }
 
 const keyFields = {
   id: developerId,

@@ -116,7 +116,7 @@ function brandFields({ brand }: DeveloperDetail): Html {
   return html`<label>Name <input name="name" value="${brand.name}" maxlength="100" /></label>
     <label>Logo <input type="url" name="logo" value="${brand.logo}" placeholder="https://" maxlength="1000" /></label>
     <label
-      >Colour <input name="colour" value="${brand.colour}" placeholder="#2457d6" pattern="#[0-9a-fA-F]{6}" size="8"
+      >Colour <input name="color" value="${brand.color}" placeholder="#2457d6" pattern="#[0-9a-fA-F]{6}" size="8"
     /></label>
     <button>Save</button>`
 }

@@ -44,7 +44,7 @@ export function openBrand(config: Settings): Brand {
 
 /** Each part that the developer has not is that of the configuration. */
 export function brandOf(configured: Brand, developer: BrandRecord | undefined): Brand {
-  const color = developer?.colour ?? configured.color
+  const color = developer?.color ?? configured.color
   const { name, logo } = configured
   return { name: developer?.name ?? name, color, ink: inkOn(color), logo: developer?.logo ?? logo }
 }

@@ -13,7 +13,7 @@ export interface BrandRecord {
   /** A URL that `logoOrigin` of connect/brand.ts accepts. */
   readonly logo: string | null
   /** #rrggbb */
-  readonly colour: string | null
+  readonly color: string | null
 }
 
 /** A developer: an application with an API key and a secret. */

@@ -44,14 +44,14 @@ suite('the brand of a developer in a browser', { ...needs('chromium'), timeout: 
   })
   after(() => parts.disposeAsync())
 
-  for (const [look, colour] of [
+  for (const [look, color] of [
     ['light', '#ffd400'],
     ['dark', '#101a5c'],
     ['phone', '#767676'],
   ] as const) {
     test(`name, logo and colour, ${look}: no barrier, nothing that the policy refuses, nothing too wide`, async () => {
       const name = `The Orange <i>Invoices</i> of Anna & Bert${look === 'phone' ? ', Limited, of London' : ''}`
-      await rig.good('keys', 'PUT', path, { name, logo: `${origin}/${look}.svg`, colour })
+      await rig.good('keys', 'PUT', path, { name, logo: `${origin}/${look}.svg`, color })
       const context = await browser.newContext({ ...looks[look], baseURL: rig.url, ignoreHTTPSErrors: true })
       const page = await context.newPage()
       const complaints = complaintsOf(page)

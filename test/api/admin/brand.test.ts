@@ -9,8 +9,8 @@ import type { Json } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
 
 const password = 'a password of an operator'
-const brand = { name: 'Eye & <b>Ear</b>', logo: 'https://cdn.example.com:8443/l.svg?a=1&b="', colour: '#FFd400' }
-const none = { name: null, logo: null, colour: null }
+const brand = { name: 'Eye & <b>Ear</b>', logo: 'https://cdn.example.com:8443/l.svg?a=1&b="', color: '#FFd400' }
+const none = { name: null, logo: null, color: null }
 
 describe('the brand of a developer', () => {
   let rig: AdminRig
@@ -36,8 +36,8 @@ describe('the brand of a developer', () => {
     assert.deepEqual(await shown(), brand)
     const recorded = async () => (await rig.good('read', 'GET', '/admin/audit')) as unknown as Json[]
     await until('the record', async () => (await recorded()).some(({ action }) => action === 'developers brand'))
-    await set({ name: '  ', colour: '#112233', logo: null })
-    assert.deepEqual(await shown(), { ...none, colour: '#112233' })
+    await set({ name: '  ', color: '#112233', logo: null })
+    assert.deepEqual(await shown(), { ...none, color: '#112233' })
     await set({})
     assert.deepEqual(await shown(), none)
     await refusesOthers(rig, 'PUT', `${path}/brand`, 'keys')
@@ -46,7 +46,7 @@ describe('the brand of a developer', () => {
   })
 
   for (const [part, values] of Object.entries({
-    colour: ['red', '#fff', '#2457d6}body{', '#2457d6\n;', 'x#2457d6', '#2457dg'],
+    color: ['red', '#fff', '#2457d6}body{', '#2457d6\n;', 'x#2457d6', '#2457dg'],
     logo: [
       'http://cdn.example.com/l.svg',
       'data:image/svg+xml,%3Csvg/%3E',
@@ -85,7 +85,7 @@ describe('the brand of a developer', () => {
       page.policy.replace(/ img-src [^;]*;|'sha256-[^']+'/g, ''),
       before.policy.replace(/'sha256-[^']+'/g, ''),
     )
-    await set({ colour: '#112233' })
+    await set({ color: '#112233' })
     const plain = await wizard()
     assert.match(plain.text, /app\.example\.com asks for access/)
     assert.match(plain.text, /--brand: #112233; --brand-ink: #ffffff;/)
@@ -124,16 +124,16 @@ describe('the brand of a developer', () => {
     await browser.send('/console/login', { password, to: '/console' })
     const page = path.replace('/admin', '/console')
     await browser.open(page)
-    const { logo, colour } = brand
-    const saved = await browser.send(`${page}/brand`, { name: 'Orange', logo, colour })
+    const { logo, color } = brand
+    const saved = await browser.send(`${page}/brand`, { name: 'Orange', logo, color })
     assert.deepEqual([saved.status, saved.location], [303, page])
     assert.deepEqual(await shown(), { ...brand, name: 'Orange' })
-    assert.match((await browser.open(page)).text, /<input name="name" value="Orange"[^]*name="colour" value="#FFd400"/)
-    const refused = await browser.send(`${page}/brand`, { name: '', logo: 'http://a.example', colour: '' })
+    assert.match((await browser.open(page)).text, /<input name="name" value="Orange"[^]*name="color" value="#FFd400"/)
+    const refused = await browser.send(`${page}/brand`, { name: '', logo: 'http://a.example', color: '' })
     assert.equal(refused.status, 400)
     assert.match(refused.text, /logo: expected an https:\/\/ URL/)
     await browser.open(page)
-    await browser.send(`${page}/brand`, { name: '', logo: '', colour: '' })
+    await browser.send(`${page}/brand`, { name: '', logo: '', color: '' })
     assert.deepEqual(await shown(), none)
   })
 

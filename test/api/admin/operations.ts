@@ -44,7 +44,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('GET', '/admin/developers', { query: { limit: 5 } })
   await drive('GET', '/admin/developers/{id}', { path: { id: known.developerId }, query: { limit: 5 } })
   const made = await drive('POST', '/admin/developers', { body: { name: 'Another' } })
-  const brand = { name: 'Another', logo: 'https://cdn.example.com/logo.svg', colour: '#2457d6' }
+  const brand = { name: 'Another', logo: 'https://cdn.example.com/logo.svg', color: '#2457d6' }
   await drive('PUT', '/admin/developers/{id}/brand', { path: { id: String(made['id']) }, body: brand })
   for (const action of ['rotate', 'end-overlap', 'revoke', 'restore'])
     await drive('POST', `/admin/developers/{id}/${action}`, { path: { id: String(made['id']) } })

@@ -44,8 +44,8 @@ export function developersContract({ store }: Subject): void {
     test('a brand is replaced as a whole', async () => {
       const developer = developerRecord()
       await store.developers.create(developer)
-      await store.developers.edit(developer.id, { brand: { name: 'Ada', logo: null, colour: '#112233' } })
-      const brand = { name: null, logo: 'https://cdn.example.com/a.svg', colour: null }
+      await store.developers.edit(developer.id, { brand: { name: 'Ada', logo: null, color: '#112233' } })
+      const brand = { name: null, logo: 'https://cdn.example.com/a.svg', color: null }
       await store.developers.edit(developer.id, { brand })
       assert.deepEqual(await store.developers.get(developer.id), { ...developer, brand })
     })
