@@ -114,7 +114,7 @@ function isLike(facts: PoolFacts | undefined, { state, status, failure }: Accoun
 }
 
 /** What `make` makes of each place and its record, in order, without the accounts that have gone meanwhile. */
-export async function withRecords<T>(
+async function withRecords<T>(
   { store }: Engine,
   places: readonly AccountPlace[],
   make: (account: AccountRecord, place: AccountPlace) => T,

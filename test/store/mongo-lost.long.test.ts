@@ -118,7 +118,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
 
   test('what a contact remembers stays small, however many messages it has', async () => {
     const mailbox = await createMailbox(direct)
-    const { user, account } = mailbox
+    const { user } = mailbox
     const all = Array.from({ length: 1500 }, (_, index) => mailbox.added('INBOX', index + 1))
     for (let start = 0; start < all.length; start += 100) {
       const added = all.slice(start, start + 100)
@@ -132,10 +132,9 @@ suite('an answer that is lost', needs('mongodb'), () => {
     assert.equal(contact?.['totalCount'], 1500)
     const applied = contact['applied'] as readonly string[]
     assert(applied.length <= 300, `${applied.length} keys`)
-    assert(applied.every((key) => key.startsWith(account.id)))
     proxy.seen.length = 0
     await store.contacts.search(user.id, 'news', { limit: 5, offset: 0 })
-    const projection = proxy.seen.find((command) => command['find'] === 'contacts')?.['projection'] as Document
-    assert.equal(projection['applied'], 0)
+    const steps = proxy.seen.find((command) => command['aggregate'] === 'contacts')?.['pipeline'] as Document[]
+    assert(steps.some(({ $project }) => ($project as Document | undefined)?.['applied'] === 0))
   })
 })

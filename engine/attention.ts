@@ -1,0 +1,130 @@
+/** What requires an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
+import type { PoolFacts } from './accounts/types.ts'
+import type { AccountPlace, Store } from './store/port.ts'
+import type { Webhooks } from './webhooks/index.ts'
+
+export const attentionKinds = ['account', 'host', 'webhook', 'service'] as const
+
+export interface Attention {
+  readonly kind: (typeof attentionKinds)[number]
+  readonly id: string
+  readonly what: string
+  /** Milliseconds since 1970. */
+  readonly since: number
+}
+
+interface Sources {
+  readonly store: Store
+  readonly webhooks: Pick<Webhooks, 'all' | 'facts'>
+  readonly backups: { lastAt(): Promise<number | null> }
+}
+
+const mostAttention = 50
+/** Of hosts, and of webhooks: the rest is for others. */
+const mostOfKind = 20
+/** Shorter ones are no cause for alarm. */
+const longDownMs = 3_600_000
+const longPauseMs = 86_400_000
+const oldBackupMs = 25 * 3_600_000
+
+interface Host {
+  readonly host: string
+  readonly accounts: number
+  /** Logins a minute; null = as configured. */
+  readonly pace: number | null
+  /** When the first of its accounts that are down went down, in ms since 1970. */
+  readonly since: number | null
+}
+
+interface Seen {
+  readonly ready: boolean
+  readonly hosts: readonly Host[]
+  /** By host: accounts that are down after a failure, whatever their actors try at this moment. */
+  readonly failing: Readonly<Record<string, number>>
+  readonly places: readonly AccountPlace[]
+  readonly known: readonly PoolFacts[]
+}
+
+/** Most urgent kind first, within it the longest; at most fifty. */
+export async function attentionOf(
+  sources: Sources,
+  { ready, hosts, failing, places, known }: Seen,
+): Promise<Attention[]> {
+  const service = ready
+    ? []
+    : [troubledService('the store takes no writes, or the actors are not started yet', Date.now())]
+  const troubled = troubledHosts(hosts, failing).toSorted(byAge)
+  const ofKinds = [...troubled.slice(0, mostOfKind), ...troubledWebhooks(sources).slice(0, mostOfKind)]
+  const all = [...service, ...(await troubledBackup(sources)), ...ofKinds]
+  const named = new Set(troubled.map(({ id }) => id))
+  const accounts = await troubledAccounts(sources, { places, known, named }, mostAttention - all.length)
+  return [...all, ...accounts].slice(0, mostAttention)
+}
+
+function troubledService(what: string, at: number): Attention {
+  return { kind: 'service', id: 'store', what, since: at }
+}
+
+/** Backups are in use when there is one. A copy from SQLite to MongoDB, which has none, brings the time of the last. */
+async function troubledBackup({ backups, store }: Sources): Promise<Attention[]> {
+  const at = store.backup === undefined ? null : await backups.lastAt()
+  const isOld = at !== null && at < Date.now() - oldBackupMs
+  return isOld ? [troubledService('the newest backup is more than 25 hours old', at)] : []
+}
+
+/** A host where most accounts are down, or that an operator has stopped. */
+function troubledHosts(hosts: readonly Host[], failing: Seen['failing']): Attention[] {
+  return hosts.flatMap(({ host, accounts, pace, since }): Attention[] => {
+    const down = failing[host] ?? 0
+    const item = { kind: 'host', id: host, since: since ?? Date.now() } as const
+    if (pace === 0) return [{ ...item, what: `logins to ${host} are stopped by an operator` }]
+    if (down < 2 || down * 2 < accounts) return []
+    return [{ ...item, what: `${down} of ${accounts} accounts at ${host} cannot connect` }]
+  })
+}
+
+function troubledWebhooks({ webhooks }: Sources): Attention[] {
+  const known = new Map(webhooks.facts().map((facts) => [facts.id, facts]))
+  const failing = webhooks.all().flatMap(({ id, callbackUrl, active, health }): Attention[] => {
+    const facts = known.get(id)
+    // One that is switched off keeps its health, and gets no callbacks.
+    if (!active || facts?.tags.includes('failed') !== true) return []
+    const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
+    const why = health.lastError === null ? '' : `: ${health.lastError}`
+    return [{ kind: 'webhook', id, what: `${callbackUrl} ${what}${why}`, since: health.failingSince ?? facts.since }]
+  })
+  return failing.toSorted(byAge)
+}
+
+/** `named`: hosts that are named already. */
+async function troubledAccounts(
+  { store }: Sources,
+  { places, known, named }: Pick<Seen, 'places' | 'known'> & { readonly named: ReadonlySet<string> },
+  room: number,
+): Promise<Attention[]> {
+  const dead = new Set(known.flatMap(({ id, state }) => (state === 'dead' ? [id] : [])))
+  const now = Date.now()
+  const first = places
+    .filter(({ id, server, condition: { is, since } }) => {
+      if (dead.has(id) || is === 'disabled') return true
+      return is === 'down'
+        ? since < now - longDownMs && !named.has(server)
+        : is === 'paused' && since < now - longPauseMs
+    })
+    .slice(0, Math.max(0, room))
+  const records = new Map((await store.accounts.several(first.map(({ id }) => id))).map((one) => [one.id, one]))
+  return first.flatMap(({ id, condition: { is, since } }): Attention[] => {
+    const account = records.get(id)
+    if (account === undefined) return []
+    const why = is === 'paused' ? undefined : (account.statusMessage ?? account.resume.lastError?.message)
+    const what = dead.has(id) ? 'its actor ended by a fault of the service' : conditionWords[is]
+    const words = `${account.email} at ${account.server}: ${what}${why === undefined ? '' : ` (${why})`}`
+    return [{ kind: 'account', id, what: words, since }]
+  })
+}
+
+const conditionWords = { up: 'up', down: 'down', disabled: 'DISABLED', paused: 'paused' } as const
+
+function byAge(left: Attention, right: Attention): number {
+  return left.since - right.since
+}
