@@ -286,7 +286,7 @@ export function consoleSuite(name: string, accounts: number): void {
     test('a developer is made, gets a new secret, is revoked and restored; the secrets work', async () => {
       const page = await visit()
       await page.goto('/console/developers')
-      await page.getByLabel('Name').fill('Grace')
+      await page.getByLabel('Name', { exact: true }).fill('Grace')
       await page.getByRole('button', { name: 'Create' }).click()
       const [key = '', secret = ''] = await secrets(page)
       await screenshot(page, shots, 'secret-light')
@@ -320,7 +320,7 @@ export function consoleSuite(name: string, accounts: number): void {
     test('a token of the admin API is made with its scopes, and revoked', async () => {
       const page = await visit()
       await page.goto('/console/tokens')
-      await page.getByLabel('Name').fill('grafana')
+      await page.getByLabel('Name', { exact: true }).fill('grafana')
       await page.getByLabel('read').check()
       await page.getByRole('button', { name: 'Create' }).click()
       const token = (await page.locator('.note code').textContent()) ?? ''
