@@ -125,7 +125,7 @@ export function bareName(id: string): string {
 export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const found = await findKnownMessage(call, account, id)
   if (found.placements.length > 0) return found
-  await mustBeRead(call, account, null)
+  await mustBeRead(call, { id: account.id }, null)
   // its folder may have been read to the end in between
   const now = await call.engine.store.messages.get(account.id, found.id)
   if (now !== null && now.placements.length > 0) return now
@@ -149,16 +149,17 @@ export async function findRead<T>(
   named: readonly [kind: string, id: string],
   find: () => Promise<T | null>,
 ): Promise<T> {
-  const isWhole = typeof account.completeAt === 'number'
-  const folders = isWhole ? [] : await call.engine.store.folders.list(account.id)
+  const { folders } = call.engine.store
+  const before = typeof account.completeAt === 'number' ? undefined : await folders.list(account.id)
   const found = await find()
   if (found !== null) return found
   try {
-    await mustBeRead(call, account, null, folders)
+    // That the account is whole is believed of what is there: a folder may have been renamed since.
+    await mustBeRead(call, { id: account.id }, null, before)
   } catch (error) {
     // It may have been read to the end meanwhile.
     if (!isAppError(error, 'account_unavailable')) throw error
-    await mustBeRead(call, account, null)
+    await mustBeRead(call, { id: account.id }, null)
     const now = await find()
     if (now !== null) return now
   }

@@ -61,19 +61,20 @@ suite('lists that were answered before', () => {
 
   test('a folder that is to be read now makes a short list a 503, though it was answered before', async () => {
     const { accounts, folders } = rig.engine.store
+    const { byLabel } = accounts
     const { list } = folders
     const all = await list(box.accountId)
     Object.assign(folders, { list: () => Promise.resolve(all) })
     await listed()
     const [first] = all
-    const { completeAt = null } = (await accounts.get(box.accountId)) ?? {}
     const known = { cursor: first?.cursor, completeAt: first?.completeAt }
     Object.assign(first ?? {}, { cursor: null, completeAt: null })
-    await accounts.edit(box.accountId, { completeAt: null })
+    const unread = async (...of: Parameters<typeof byLabel>) => ({ ...(await byLabel(...of)), completeAt: null })
+    Object.assign(accounts, { byLabel: unread })
     const { status } = await rig.call('GET', `${box.path}/messages`)
     Object.assign(first ?? {}, known)
     Object.assign(folders, { list })
-    await accounts.edit(box.accountId, { completeAt })
+    Object.assign(accounts, { byLabel })
     assert.equal(status, 503)
   })
 })
