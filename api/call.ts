@@ -51,7 +51,7 @@ export class Exchange {
   caller: string | null = null
   /** The operator that calls, for the audit trail. */
   actor: Actor | null = null
-  /** What the operator made, for the audit trail; otherwise the call itself names it. */
+  /** Id of the record that the operator made, for the audit trail; otherwise the path names the target. */
   madeId: string | null = null
   /** The message of a multipart body; held until the answer is out. */
   upload: Spooled | null = null

@@ -1,4 +1,4 @@
-/** What requires an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
+/** Causes for an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
 import type { PoolFacts } from './accounts/types.ts'
 import type { AccountPlace, Store } from './store/port.ts'
 import type { Webhooks } from './webhooks/index.ts'
@@ -87,7 +87,7 @@ function troubledWebhooks({ webhooks }: Sources): Attention[] {
   const known = new Map(webhooks.facts().map((facts) => [facts.id, facts]))
   const failing = webhooks.all().flatMap(({ id, callbackUrl, active, health }): Attention[] => {
     const facts = known.get(id)
-    // One that is switched off keeps its health, and gets no callbacks.
+    // A webhook that is switched off keeps its health, and gets no callbacks.
     if (!active || facts?.tags.includes('failed') !== true) return []
     const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
     const why = health.lastError === null ? '' : `: ${health.lastError}`

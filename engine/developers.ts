@@ -101,7 +101,7 @@ export function createDevelopers(deps: Deps) {
     get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
     setStatusCallbackUrl: ({ id }: DeveloperRecord, statusCallbackUrl: string | null) =>
       edit(id, { statusCallbackUrl }),
-    /** What the connect wizard shows of the developer. `not_found`. */
+    /** Stores the developer's brand for the connect wizard. `not_found`. */
     setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
     /** A new key with its secret, which is shown once. */
     create: (name: string) => create(deps, newKey(), newSecret(), name),

@@ -1,4 +1,4 @@
-/** What operators look for by whatever they have of it, over all developers; and the names of what ids stand for. */
+/** An operator's search over all developers by any id, name, address or URL; and the names that belong to ids. */
 import { badParameter } from './errors.ts'
 import { yieldToLoop } from './waits.ts'
 import type { RequeueQuery, Store } from './store/port.ts'
@@ -14,7 +14,7 @@ export interface Found {
   readonly id: string
   readonly name: string
   readonly detail: string
-  /** It is what was asked for; otherwise it is only like it. */
+  /** The text names this record itself; otherwise the record only contains the text. */
   readonly exact: boolean
   /** Of a message and of a callback: the email account that it is of. */
   readonly accountId: string | null
@@ -49,7 +49,7 @@ export async function find({ store, webhooks }: Sources, asked: string): Promise
   const ofAccounts = new Set(accounts.filter(({ found: { exact } }) => exact).map(({ userId }) => userId))
   const found = [
     ...accounts.map((account) => account.found),
-    // Who is meant by the address of an account is found by the account.
+    // The user of an account is found by the account's address already.
     ...users.filter(({ id, exact }) => id === text || !exact || !ofAccounts.has(id)),
     ...developers,
     ...hooks,
@@ -187,8 +187,8 @@ const mostNamed = 30
 /** `bad_request` when too many accounts or webhooks are meant. */
 export async function callbacksLike({ store, webhooks }: Sources, filter: CallbackFilter): Promise<RequeueQuery> {
   const { developer, account, webhook, text, state, from, until } = filter
-  const few = (name: string, ids: readonly string[]): readonly string[] => {
-    if (ids.length <= mostNamed) return ids
+  const few = (name: string, those: readonly { readonly id: string }[]): readonly string[] => {
+    if (those.length <= mostNamed) return those.map(({ id }) => id)
     throw badParameter(name, `more than ${mostNamed} match: name one`)
   }
   const accounts = account === undefined ? undefined : await store.accounts.places({ text: account }, mostNamed + 1)
@@ -197,18 +197,8 @@ export async function callbacksLike({ store, webhooks }: Sources, filter: Callba
   const hooks = webhook === undefined ? undefined : webhooks.all().filter(meant)
   const query: RequeueQuery = {
     ...(developer === undefined ? {} : { developerId: developer }),
-    ...(accounts && {
-      accountId: few(
-        'account',
-        accounts.map(({ id }) => id),
-      ),
-    }),
-    ...(hooks && {
-      webhookId: few(
-        'webhook',
-        hooks.map(({ id }) => id),
-      ),
-    }),
+    ...(accounts && { accountId: few('account', accounts) }),
+    ...(hooks && { webhookId: few('webhook', hooks) }),
     ...(state === undefined ? {} : { states: [state] }),
     ...{ createdFrom: from, createdUntil: until },
   }

@@ -148,7 +148,7 @@ async function verdictsOf(
     store.messages.get(accountId, messageId),
   ])
   if (account === null || message === null) return []
-  // What an operator asks is not the user's to pay for.
+  // An operator's question costs the user none of the calls to the mail server.
   return (await webhooks.explain(webhook, account, message, { signal, reads: () => undefined })).verdicts
 }
 
@@ -206,7 +206,7 @@ export type DeliveryLog = z.input<typeof logView>
 const mostBars = 48
 const leastStep = 60
 
-/** What a filter asks of the store, and the time that it is about, in seconds. */
+/** The store's query of a filter, and the time that the filter covers, in ms since 1970. */
 async function asked(engine: Engine, { q: text, within, from, until, ...filter }: z.output<typeof logFilters>) {
   const end = until ?? Date.now()
   const begin = from ?? end - (within ?? day) * 1000

@@ -27,14 +27,14 @@ export async function adminHosts(
 ): Promise<z.input<typeof hostList>> {
   const part = q.toLowerCase()
   const found = listHosts(engine, await engine.store.accounts.places({})).filter(({ host }) => host.includes(part))
-  return { total: found.length, hosts: found.slice(offset, offset + limit) }
+  return { total: found.length, hosts: found.slice(offset, offset + limit).map(presentHost) }
 }
 
 /**
  * Hosts of these accounts, and those with a pace: it holds for new accounts when the last one has gone. `places`: those
- * that are in their condition for longest first.
+ * that are in their condition for longest first. Times are in ms since 1970.
  */
-export function listHosts({ accounts }: Engine, places: readonly AccountPlace[]): HostRow[] {
+export function listHosts({ accounts }: Engine, places: readonly AccountPlace[]) {
   const down = places.filter(({ condition: { is } }) => is === 'down' || is === 'disabled')
   const since = new Map(down.toReversed().map(({ server, condition }) => [server, condition.since]))
   const known = countHosts(places, accounts.facts())
@@ -45,11 +45,17 @@ export function listHosts({ accounts }: Engine, places: readonly AccountPlace[])
       host,
       accounts: Object.values(states).reduce((sum, number) => sum + number, 0),
       states,
-      since: secondsOrNull(since.get(host)),
+      since: since.get(host) ?? null,
       logins: accounts.hosts.logins(host),
       pace: accounts.hosts.pace(host),
     }
   }).toSorted((left, right) => right.accounts - left.accounts || (left.host < right.host ? -1 : 1))
+}
+
+type HostFacts = ReturnType<typeof listHosts>[number]
+
+export function presentHost(host: HostFacts): HostRow {
+  return { ...host, since: secondsOrNull(host.since) }
 }
 
 /** Logins a minute at most, 0 = none, null = as configured again. `not_found`: neither an account nor a pace. */
@@ -58,7 +64,7 @@ export async function setHostPace(engine: Engine, name: string, pace: number | n
   const row = listHosts(engine, await engine.store.accounts.places({ server })).find(({ host }) => host === server)
   if (row === undefined) throw notFound('host', name)
   await engine.settings.pace(server, pace)
-  return { ...row, pace }
+  return presentHost({ ...row, pace })
 }
 
 export const mostPace = 6000

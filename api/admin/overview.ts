@@ -12,7 +12,7 @@ import {
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, ids, time, view } from '../examples.ts'
 import { serviceVersion } from '../openapi.ts'
-import { type HostRow, hostView, listHosts } from './hosts.ts'
+import { hostView, listHosts, presentHost } from './hosts.ts'
 import { adminRoute, count, countBy, counts, factsById } from './shared.ts'
 
 const rates = {
@@ -86,12 +86,11 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
     places.filter(({ id, condition: { is } }) => is === 'down' && facts.get(id)?.lastError != null),
     ({ server }) => server,
   )
-  const unwell = ({ host, states }: HostRow): number =>
+  const unwell = ({ host, states }: (typeof hosts)[number]): number =>
     (failing[host] ?? 0) + (states['disabled'] ?? 0) + (states['dead'] ?? 0)
   const samples = engine.history.samples()
   const ready = await engine.ready()
-  const since = hosts.map((row) => ({ ...row, since: row.since === null ? null : row.since * 1000 }))
-  const attention = await attentionOf(engine, { ready, hosts: since, failing, places, known })
+  const attention = await attentionOf(engine, { ready, hosts, failing, places, known })
   return {
     version: serviceVersion,
     started: seconds(performance.timeOrigin),
@@ -107,7 +106,8 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
     hosts: hosts
       .filter((row) => unwell(row) > 0)
       .toSorted((left, right) => unwell(right) - unwell(left))
-      .slice(0, mostHosts),
+      .slice(0, mostHosts)
+      .map(presentHost),
     webhooks: await webhooksOf(engine),
     now: present(samples.at(-1)),
     latencies: await latencies(engine.metrics),

@@ -45,7 +45,7 @@ export function presentSteps(view: Pick<ActorView, 'steps'> | null): z.input<typ
 const from = [z.string(), 'running.life.connecting', 'path of a state'] as const
 const event = [z.string(), 'connect failed'] as const
 
-/** What came last in the chart of an actor, and what its timers will do. */
+/** The last transitions in the chart of an actor, and its running timers. */
 export const wayFields = {
   last: [
     z.array(answer({ from, event, to: [z.string(), 'running.life.deciding'] })),

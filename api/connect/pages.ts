@@ -141,7 +141,7 @@ const hosts: Readonly<Record<string, 'google' | 'microsoft'>> = {
   office365: 'microsoft',
 }
 
-/** Who hosts the mailbox, where discovery names the server; null for other hosts. */
+/** The company that hosts the mailbox, where discovery names the server; null for other hosts. */
 export function hostOf({ found, server }: Mailbox): 'google' | 'microsoft' | null {
   return found?.server === server ? (hosts[found.type] ?? null) : null
 }
@@ -174,7 +174,7 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, password
 /** Providers that let programs in only after IMAP is turned on in the settings of the mailbox. */
 const offUntilAsked: ReadonlySet<string> = new Set(['gmx', 'webde'])
 
-/** What the provider needs where it takes passwords, or that it takes none. */
+/** The provider's condition for a password login, or its refusal of passwords. */
 function passwordNote({ words, app }: Setting, mailbox: Mailbox, signIn: SignIn | null): Html | null {
   const { documentation: help = [], type = '' } = mailbox.found ?? {}
   const host = hostOf(mailbox)

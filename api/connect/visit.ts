@@ -285,10 +285,10 @@ async function answer(
 
 /** The wizard in the look of the token's developer, and the name of the application that asks for the mailbox. */
 async function branded(wizard: Wizard, { engine, baseUrl }: Call, { developerId, callbackUrl }: ConnectTokenRecord) {
-  const developer = await engine.store.developers.get(developerId)
-  const brand = brandOf(engine.brand, developer?.brand)
+  const own = (await engine.store.developers.get(developerId))?.brand
+  const brand = own === undefined ? engine.brand : brandOf(engine.brand, own)
   return {
-    wizard: { ...wizard, look: createLook(brand) },
+    wizard: own === undefined ? wizard : { ...wizard, look: createLook(brand) },
     app: brand.name ?? new URL(callbackUrl || baseUrl).host,
   }
 }

@@ -4,7 +4,7 @@ import { html, type Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import { card, scrolling, table } from './parts.ts'
 
-/** What an actor is in, and how it came there. */
+/** The active states of an actor, and the transitions that led to them. */
 export interface Marks {
   /** Paths of the innermost active states. */
   readonly active: readonly string[]

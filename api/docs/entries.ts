@@ -1,4 +1,4 @@
-/** What the documentation shows of an operation, a callback, and of how to verify a signature. */
+/** Entries of the documentation: an operation, a callback, and the verification of a signature. */
 import { html, type Html, inline, paragraphs } from '../html.ts'
 import type { Callback } from '../lite/webhooks/callbacks.ts'
 import { answerOf, type Json, type OpenApi, type Operation, propertiesOf } from '../openapi.ts'
@@ -20,7 +20,7 @@ export interface Entry {
   readonly summary: string
   /** '' = no operation. */
   readonly method: string
-  /** What the search looks in besides: the path and, but for those of the 2.0 API, the parameters. */
+  /** Further text for the search: the path and, but for those of the 2.0 API, the parameters. */
   readonly words: string
   readonly content: Html
 }
@@ -31,12 +31,12 @@ export interface Group {
 }
 
 export interface Reference {
-  /** What stands in braces in the paths. */
+  /** Names in braces in the paths. */
   readonly pathTable: readonly Html[]
   readonly groups: readonly Group[]
 }
 
-/** What the entries of one page share. */
+/** The entries of one page share these. */
 interface Page {
   readonly baseUrl: string
   readonly schemas: Schemas

@@ -43,10 +43,10 @@ export function openBrand(config: Settings): Brand {
 }
 
 /** Each part that the developer has not is that of the configuration. */
-export function brandOf(configured: Brand, developer: BrandRecord | undefined): Brand {
-  const color = developer?.color ?? configured.color
+export function brandOf(configured: Brand, developer: BrandRecord): Brand {
+  const color = developer.color ?? configured.color
   const { name, logo } = configured
-  return { name: developer?.name ?? name, color, ink: inkOn(color), logo: developer?.logo ?? logo }
+  return { name: developer.name ?? name, color, ink: inkOn(color), logo: developer.logo ?? logo }
 }
 
 /**

@@ -68,7 +68,7 @@ export interface ContactQuery extends Page {
   readonly text: string | null
 }
 
-/** One contact of a page: what each account has counted of it. */
+/** One contact of a page: the counts of each account. */
 export type ContactParts = readonly [StoredContact, ...StoredContact[]]
 
 /** `several` reads a page over several accounts, which no index has in order. */
@@ -108,7 +108,7 @@ export interface SummedContact extends ContactRecord {
   readonly byAccount?: readonly (ContactCounts & { readonly accountId: string | null })[]
 }
 
-/** Its parts by account. What no account is known to have counted goes to the `oldest` one; null = to none. */
+/** The contact's parts by account. Counts of no known account go to the `oldest` account; null = to none. */
 export function splitContact({ byAccount = [], ...sums }: SummedContact, oldest: string | null): StoredContact[] {
   const known = byAccount.map((part) => ({ ...sums, ...part, accountId: part.accountId ?? oldest }))
   const rest = (field: SortField): number => sums[field] - known.reduce((all, part) => all + part[field], 0)

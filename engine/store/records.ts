@@ -7,7 +7,7 @@ import type { AccountResume, AccountStatus, Condition, WebhookHealth } from '../
 
 export type * from './mail.ts'
 
-/** What the connect wizard shows of a developer. null = as the configuration has it. */
+/** A developer's brand in the connect wizard. null = as the configuration has it. */
 export interface BrandRecord {
   readonly name: string | null
   /** A URL that `logoOrigin` of connect/brand.ts accepts. */
@@ -111,7 +111,7 @@ export interface ContactRecord extends ContactCounts {
   readonly email: string
 }
 
-/** What one email account has counted of a contact. It leaves the store only for another store. */
+/** The counts of one email account for a contact. The record leaves the store only for another store. */
 export interface StoredContact extends ContactRecord {
   readonly accountId: string
 }

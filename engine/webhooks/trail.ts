@@ -12,14 +12,14 @@ interface Sources {
   readonly webhooks: Pick<Webhooks, 'of' | 'explain'>
 }
 
-/** Callbacks are the newest ten of each webhook; `others`: of webhooks that are gone. It reads no text of the mail. */
+/** Callbacks are the newest ten of each webhook; `others`: of webhooks that are gone. No text of the mail is read. */
 export async function messageTrail(
   { store, webhooks }: Sources,
   account: AccountRecord,
   message: MessageRecord,
   signal: AbortSignal,
 ) {
-  // What an operator asks is not the user's to pay for.
+  // An operator's question costs the user none of the calls to the mail server.
   const asking = { signal, reads: () => undefined, texts: false }
   const hearing = webhooks.of(account)
   const ways = []

@@ -1,10 +1,9 @@
 /** What only the embedded store promises: its file, its schema version, its errors, and writes that share a commit. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, open, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { readConfig } from '../../engine/config.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
@@ -18,25 +17,11 @@ import { openKeyedCollections } from '../../engine/store/sqlite/keyed.ts'
 import { createOutbox } from '../../engine/store/sqlite/outbox.ts'
 import { migrations } from '../../engine/store/sqlite/schema.ts'
 import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
-import { accountRecord, developerRecord, epochStart, userRecord } from './contract/records.ts'
+import { accountRecord, developerRecord, userRecord } from './contract/records.ts'
+import { sqliteFiles } from './sqlite-files.ts'
 
-let directory = ''
-let number = 0
-const newPath = (): string => join(directory, `${(number += 1)}.sqlite`)
-
-before(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'mailroom-sqlite-'))
-})
-after(() => rm(directory, { recursive: true, force: true }))
-
-async function withStore<T>(path: string, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await createSqliteStore({ path, sync: 'off', now: () => epochStart, busyMs: 50 })
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
+const { directory, newPath, withStore, remove } = sqliteFiles()
+after(remove)
 
 describe('the file', () => {
   test('keeps what was stored', async () => {

@@ -1,34 +1,15 @@
 /** Files of older schemas, brought up to date by their first opening. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { after, before, describe, test } from 'node:test'
-import type { Store } from '../../engine/store/port.ts'
+import { after, describe, test } from 'node:test'
 import { freshCursor } from '../../engine/store/rows.ts'
-import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { migrations } from '../../engine/store/sqlite/schema.ts'
 import { createMailbox } from './contract/mailbox.ts'
-import { accountRecord, epochStart, userRecord } from './contract/records.ts'
+import { accountRecord, userRecord } from './contract/records.ts'
+import { sqliteFiles } from './sqlite-files.ts'
 
-let directory = ''
-let number = 0
-const newPath = (): string => join(directory, `${(number += 1)}.sqlite`)
-
-before(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'mailroom-schema-'))
-})
-after(() => rm(directory, { recursive: true, force: true }))
-
-async function withStore<T>(path: string, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await createSqliteStore({ path, sync: 'off', now: () => epochStart, busyMs: 50 })
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
+const { newPath, withStore, remove } = sqliteFiles()
+after(remove)
 
 describe('a file', () => {
   test('of an older schema keeps what its contacts have been counted for', async () => {

@@ -218,7 +218,7 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/** The index may lack mail of this folder. One that is given up is not read. */
+/** The index may lack mail of this folder. A folder that is given up is not read. */
 export function isBeingRead(folder: FolderRecord): boolean {
   return folder.completeAt === null && !isGivenUp(folder, Date.now())
 }

@@ -8,7 +8,7 @@ import type { Wire } from './below.ts'
 import { readFetch, type FetchItems, sequence, statusText, text, type StatusText } from './responses.ts'
 import { countOf } from './uids.ts'
 
-/** What a server may refuse although it advertises it. */
+/** Commands and items that a server may refuse although it advertises them. */
 type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch' | 'move'
 
 export type Facts = ReturnType<typeof createFacts>

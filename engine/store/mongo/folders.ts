@@ -47,7 +47,7 @@ export async function countRows(
   return counts
 }
 
-/** What is written to the folder's rows from here is not in its counts yet. */
+/** The folder's counts lack the rows that are written from here on. */
 export async function beginCounting({ collections }: MongoContext, _id: string): Promise<void> {
   await collections.folders.updateOne({ _id }, { $set: { counting: true } })
 }

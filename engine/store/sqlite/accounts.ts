@@ -90,7 +90,7 @@ export function userList(developerId: string, filter: UserFilter, page: Page): S
   return { sql, values: [...values, page.limit, page.offset] }
 }
 
-/** It walks the users: each of the words is in the name or in an address. */
+/** Walks the users: each of the words is in the name or in an address. */
 export function userSearch(words: readonly string[], limit: number): Sql {
   const part = `(instr(lower((u.doc ->> '$.firstName') || ' ' || (u.doc ->> '$.lastName')), ?) > 0
     OR EXISTS (SELECT 1 FROM user_addresses a WHERE a.user_id = u.id AND instr(a.email, ?) > 0))`

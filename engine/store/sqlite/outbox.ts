@@ -146,7 +146,7 @@ function walkOf(query: RowQuery, lead: Lead): Pick<LongRead, 'owner'> & { readon
   return { owner: query.developerId ?? JSON.stringify(values), walk: { sql, values } }
 }
 
-/** One for each account or webhook that leads; where they are too many, all of them in one. */
+/** An arm for each account or webhook that leads; too many of them share one arm. */
 function armsOf(query: RowQuery, lead: Lead): readonly Pick<RowQuery, 'accountId' | 'webhookId'>[] {
   const several = lead === 'accountId' || lead === 'webhookId' ? query[lead] : undefined
   if (lead === undefined || !Array.isArray(several) || several.length === 0 || several.length > mostArms) return [{}]

@@ -222,7 +222,7 @@ UPDATE folders SET doc = json_set(doc,
   WHERE json_extract(doc, '$.counts') IS NULL;
 `
 
-/** What an account waits for until it is complete. */
+/** Folders that keep their account from being complete. */
 const accountFacts = `
 CREATE INDEX IF NOT EXISTS folders_to_read ON folders (account_id)
   WHERE json_extract(doc, '$.selectable') AND json_extract(doc, '$.completeAt') IS NULL;

@@ -2,26 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newId } from '../../../engine/store/ids.ts'
-import type { OutboxResult } from '../../../engine/store/port.ts'
-import type { DeliveryAttempt, OutboxRecord } from '../../../engine/store/records.ts'
 import type { Subject } from './mailbox.ts'
-import { epochStart, outboxRecord, webhookRecord } from './records.ts'
-
-function attempt(patch: Partial<DeliveryAttempt> = {}): DeliveryAttempt {
-  return { at: epochStart, durationMs: 12, status: 500, error: 'status', response: 'no', ...patch }
-}
-
-function result(row: OutboxRecord, patch: Partial<OutboxResult> = {}): OutboxResult {
-  return {
-    id: row.id,
-    attempt: attempt(),
-    state: 'pending',
-    dueAt: row.dueAt,
-    finishedAt: null,
-    reason: null,
-    ...patch,
-  }
-}
+import { attempt, epochStart, outboxRecord, result, webhookRecord } from './records.ts'
 
 export function queueContract({ store }: Subject): void {
   describe('pending rows', () => {

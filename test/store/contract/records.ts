@@ -4,11 +4,12 @@ import type {
   Address,
   AttachmentRecord,
   ConnectTokenRecord,
+  DeliveryAttempt,
   MessageFacts,
   OutboxRecord,
   WebhookRecord,
 } from '../../../engine/store/records.ts'
-import type { ChangeDraft } from '../../../engine/store/port.ts'
+import type { ChangeDraft, OutboxResult } from '../../../engine/store/port.ts'
 import { freshHealth } from '../../../engine/store/rows.ts'
 import { address, epochStart, messageFacts, tick } from '../../support/records.ts'
 
@@ -142,6 +143,23 @@ export function tokenRecord(developerId: string, patch: Partial<ConnectTokenReco
     // in earnest: stores let old ones go by their own clock
     expiresAt: Date.now() + 86_400_000,
     usedAt: null,
+    ...patch,
+  }
+}
+
+export function attempt(patch: Partial<DeliveryAttempt> = {}): DeliveryAttempt {
+  return { at: epochStart, durationMs: 12, status: 500, error: 'status', response: 'no', ...patch }
+}
+
+/** Of a first attempt that failed. */
+export function result(row: OutboxRecord, patch: Partial<OutboxResult> = {}): OutboxResult {
+  return {
+    id: row.id,
+    attempt: attempt(),
+    state: 'pending',
+    dueAt: row.dueAt,
+    finishedAt: null,
+    reason: null,
     ...patch,
   }
 }
