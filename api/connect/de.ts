@@ -10,6 +10,8 @@ export const de: Words = {
   stepOf: (step, all) => `Schritt ${step} von ${all}`,
   privacy: (app) =>
     `${app} kann die E-Mails in diesem Postfach danach lesen und ändern. Ihr Passwort wird verschlüsselt aufbewahrt; ${app} sieht es nicht.`,
+  privacySignIn: (app) =>
+    `${app} kann die E-Mails in diesem Postfach danach lesen und ändern. Sie können das in Ihrem Konto jederzeit widerrufen.`,
 
   emailLabel: 'E-Mail-Adresse',
   emailHint: 'Die Adresse des Postfachs, das Sie verbinden möchten.',

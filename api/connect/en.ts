@@ -8,6 +8,8 @@ export const en = {
   stepOf: (step: number, all: number) => `Step ${step} of ${all}`,
   privacy: (app: string) =>
     `${app} will be able to read and change the mail in this mailbox. Your password is kept encrypted; ${app} does not see it.`,
+  privacySignIn: (app: string) =>
+    `${app} will be able to read and change the mail in this mailbox. You can take this permission back in your account at any time.`,
 
   emailLabel: 'Email address',
   emailHint: 'The address of the mailbox that you want to connect.',

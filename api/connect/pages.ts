@@ -168,7 +168,7 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, password
       )
     }
     ${changeable && html`<p class="links"><a href="${at('')}">${words.otherAddress}</a></p>`}
-    <p class="privacy">${words.privacy(app)}</p>`
+    <p class="privacy">${passwords ? words.privacy(app) : words.privacySignIn(app)}</p>`
 }
 
 /** Providers that let programs in only after IMAP is turned on in the settings of the mailbox. */

@@ -114,7 +114,8 @@ suite('links of the connect wizard', () => {
         assert.equal(/or with a password[^]*name="password"/.test(text), allowed === '1')
         assert.doesNotMatch(text, /does not accept passwords/)
         if (allowed === '1') continue
-        assert.doesNotMatch(text, /name="password"|with a password|app password/)
+        assert.doesNotMatch(text, /name="password"|with a password|app password|Your password/)
+        assert.match(text, /take this permission back/)
         const sent = await visitor.send(ours.at(of, 'login'), { password: 'secret', server: own.imap.host })
         assert.deepEqual([sent.status, sent.location], [303, ours.at(of, 'login')])
         assert.equal((await own.engine.store.tokens.find(of))?.tries ?? 0, 0)
