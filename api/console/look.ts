@@ -82,6 +82,10 @@ function tick() {
 }
 tick()
 setInterval(tick, 1000)
+// A chart wider than its place opens where the active state is.
+const active = document.querySelector('svg.chart .on.leaf')
+const place = active?.closest('.wide')
+place?.scrollBy(active.getBoundingClientRect().left - place.getBoundingClientRect().left - place.clientWidth / 3, 0)
 let events = null
 function follow() {
   if (document.hidden) { events?.close(); events = null; return }

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { drawings, statesOf } from '../../engine/index.ts'
 import { acceptedFor, type Stage } from '../e2e/stage.ts'
 import { needs } from '../support/require.ts'
@@ -133,14 +133,17 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.context().close()
     })
 
-    test('on a phone an account is a card with why and next, and nothing of it is beside the screen', async () => {
+    test('on a phone an account is a card with why and next, and its chart opens at the active state', async () => {
       const page = await visit('phone')
+      const onScreen = async (what: Locator): Promise<void> => {
+        const { x, width } = (await what.boundingBox()) ?? assert.fail(String(what))
+        assert.ok(x >= 0 && x + width <= looks.phone.viewport.width, `${String(what)} begins at ${x}`)
+      }
       await page.goto('/console/accounts?failure=network')
       const card = page.getByRole('row', { name: world.lost })
-      for (const text of [/ECONNREFUSED/, /connects again/]) {
-        const { x, width } = (await card.getByText(text).boundingBox()) ?? assert.fail(String(text))
-        assert.ok(x >= 0 && x + width <= looks.phone.viewport.width, String(text))
-      }
+      for (const text of [/ECONNREFUSED/, /connects again/]) await onScreen(card.getByText(text))
+      await page.goto(world.account)
+      await onScreen(page.locator('[data-state="running.life.online.mailbox.watching.alive"].on.leaf'))
       await page.context().close()
     })
 
