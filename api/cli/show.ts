@@ -79,8 +79,7 @@ export function showAccounts(answer: unknown): readonly string[] {
 }
 
 /** What an action has made of one account. */
-export const showAccount = (answer: unknown): readonly string[] =>
-  showAccounts({ total: 1, accounts: [answer] })
+export const showAccount = (answer: unknown): readonly string[] => showAccounts({ total: 1, accounts: [answer] })
 
 export function showDeliveries(answer: unknown): readonly string[] {
   return table((answer as z.output<typeof logView>).deliveries, {
