@@ -43,7 +43,9 @@ async function serve(): Promise<void> {
     MAILROOM_ADMIN_HOST: ownHost,
     MAILROOM_ADMIN_PORT: ownPort,
   } = config
-  const server = createServer(front, config, connections, ownPort === null ? 'all' : 'api')
+  const ofClients = ownPort === null ? 'all' : 'api'
+  const served = config.MAILROOM_ROLE === 'engine' ? 'management' : ofClients
+  const server = createServer(front, config, connections, served)
   // It counts its own connections: health is told also while the API's are at their limit.
   const management = ownPort === null ? null : createServer(front, config, createConnections(config), 'management')
   const drainMs = config.MAILROOM_DRAIN_WAIT
@@ -104,7 +106,7 @@ async function begin(
     log.warn({ console: `${ownUrl}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
-  await engine.start()
+  await engine.start(running.app.peerCallback())
 }
 
 async function stop({ servers, opening, app, engine }: Running, drainMs = 0): Promise<void> {
@@ -145,11 +147,11 @@ function endOnSignals(running: Running): void {
 }
 
 /**
- * Another process serves the database by now: whoever supervises this one starts it again, to stand by. No call is
+ * Other processes own the users of this one by now: whoever supervises it starts it again, to join them. No call is
  * waited for, and the engine ends first: until it has, callbacks go out twice.
  */
 function endLost({ log, endWithinMs, servers, opening, engine, app }: Running): void {
-  log.fatal('another process has taken the database over: this one ends')
+  log.fatal('other processes have taken over the work of this one: it ends')
   const end = (): void => process.exit(1)
   opening.abort()
   for (const server of servers) {

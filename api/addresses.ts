@@ -65,7 +65,29 @@ function firstOf(header: string | string[] | undefined): string {
   return first.trim()
 }
 
+/** Carries, from the node that a client has called to the one that answers, who called and how. */
+export const relayHeader = 'x-mailroom-relayed'
+
+interface Relayed {
+  readonly address: string
+  readonly scheme: 'http' | 'https'
+}
+
+const relayed = new WeakMap<IncomingMessage, Relayed>()
+
+export function relayValue(config: Pick<Config, 'MAILROOM_TRUST_PROXY'>, request: IncomingMessage): string {
+  return `${ownScheme(request)} ${clientAddressReader(config)(request)}`
+}
+
+/** The call comes from another node: it is the client's that it names. */
+export function markRelayed(request: IncomingMessage): void {
+  const [scheme, address = ''] = String(request.headers[relayHeader] ?? '').split(' ')
+  relayed.set(request, { scheme: scheme === 'https' ? 'https' : 'http', address })
+}
+
 function ownScheme(request: IncomingMessage): 'http' | 'https' {
+  const first = relayed.get(request)
+  if (first !== undefined) return first.scheme
   return 'encrypted' in request.socket ? 'https' : 'http'
 }
 
@@ -86,6 +108,8 @@ export function clientAddressReader(
   config: Pick<Config, 'MAILROOM_TRUST_PROXY'>,
 ): (request: IncomingMessage) => string {
   return (request) => {
+    const first = relayed.get(request)
+    if (first !== undefined) return first.address
     const forwarded = config.MAILROOM_TRUST_PROXY ? lastForwarded(request) : null
     return networkOf(forwarded ?? request.socket.remoteAddress ?? '')
   }

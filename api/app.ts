@@ -9,6 +9,7 @@ import type { FrameState } from './call.ts'
 import { wizardRoutes } from './connect/index.ts'
 import { createWizard, lostPages } from './connect/visit.ts'
 import { consoleRoutes } from './console/index.ts'
+import { createForwarding } from './forward.ts'
 import { changeRoutes } from './lite/changes.ts'
 import { connectTokenRoutes } from './lite/connect_tokens.ts'
 import { contactRoutes } from './lite/contacts.ts'
@@ -135,11 +136,14 @@ export function createApp({
     const handle = koa.callback()
     return (request, response) => void handle(request, response)
   }
+  const forwarding = createForwarding(engine)
   return {
     /** Every route of the API, for documents and tests: the console's are no part of it. */
     routes,
     /** Of a listener: with the routes that it serves. */
-    callback,
+    callback: (served: Served = 'all'): RequestListener => forwarding.outer(callback(served), served),
+    /** For calls that other nodes pass on. */
+    peerCallback: (): RequestListener => forwarding.inner(callback()),
     /** Writes what is left of the call log. After the server is closed. */
     close: () => calls.close(),
   }

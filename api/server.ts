@@ -4,6 +4,7 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
+  type ServerResponse,
   STATUS_CODES,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -90,6 +91,16 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/** For who stands in front of the app. */
+export function answerError(response: ServerResponse, { status, message, retryAfterMs }: AppError): void {
+  response.writeHead(status, {
+    'Content-Type': 'application/json',
+    'X-Content-Type-Options': 'nosniff',
+    ...(retryAfterMs === null ? {} : { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
+  })
+  response.end(JSON.stringify({ type: 'error', value: message }))
 }
 
 /**

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
-import { AppError, notFound } from './errors.ts'
+import { AppError, isAppError, notFound } from './errors.ts'
 import {
   currentSecret,
   onlySecret,
@@ -52,6 +52,59 @@ interface Deps {
 type Read = () => Promise<DeveloperRecord | null>
 
 export function createDevelopers(deps: Deps) {
+  const { store, sealer } = deps
+  const { byKey, byId, inForce, edit, editKey, reread } = createKnown(deps)
+
+  async function changeSecrets(id: string, change: Change): Promise<Authenticated> {
+    const secrets = await storeSecrets(deps, id, change)
+    return withSecrets(await editKey(id, {}), secrets)
+  }
+
+  return {
+    /** Another node has edited it. */
+    reread,
+    authenticate: (apiKey: string) => inForce(byKey.get(apiKey), () => store.developers.byKey(apiKey)),
+    get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
+    setStatusCallbackUrl: ({ id }: DeveloperRecord, statusCallbackUrl: string | null) =>
+      edit(id, { statusCallbackUrl }),
+    /** Stores the developer's brand for the connect wizard. `not_found`. */
+    setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
+    /** A new key with its secret, which is shown once. */
+    create: (name: string) => create(deps, newKey(), newSecret(), name),
+    /**
+     * A new secret for the same key; the old one is accepted for `overlapMs`. `not_found` for an unknown id, `conflict`
+     * for the key of MAILROOM_API_KEY.
+     */
+    rotate: (id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP) =>
+      changeSecrets(id, (known) => renewed(deps, known, overlapMs)),
+    /** Replaced secrets are refused at once. `not_found`. */
+    endReplaced: async (id: string) =>
+      (await changeSecrets(id, (known) => secretsKept(sealer, known).slice(0, 1))).developer,
+    /** When the last replaced secret ends, in ms; null = none is accepted. */
+    replacedUntil: (developer: DeveloperRecord) => replacedUntil(sealer, developer),
+    /**
+     * The key is refused at once, and what is open in its name ends; users and mail stay, callbacks wait. If `revoked`
+     * is false, it is in force again. `not_found`.
+     */
+    setRevoked: (id: string, revoked: boolean) => editKey(id, { revokedAt: revoked ? Date.now() : null }),
+
+    /**
+     * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. One that was sealed with a
+     * lost key is given anew. Answers key and secret only when they were generated now: they are shown once.
+     */
+    async ensureFirst(): Promise<Generated | null> {
+      const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = deps.config
+      if (key === null || secret === null) return generateFirst(deps)
+      const known = await store.developers.byKey(key)
+      if (known === null) await create(deps, key, secret).catch(unlessThere)
+      else await refreshSecret(deps, known, secret)
+      return null
+    },
+  }
+}
+
+/** What is known of the keys that calls are made with, and edits of them. */
+function createKnown(deps: Deps) {
   const { store, sealer, keyChanged = () => undefined } = deps
   const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
   const byId = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
@@ -88,53 +141,25 @@ export function createDevelopers(deps: Deps) {
   async function editKey(id: string, patch: Parameters<typeof edit>[1]): Promise<DeveloperRecord> {
     const developer = await edit(id, patch)
     keyChanged(developer)
+    await store.nodes.tell({ what: 'developer', id })
     return developer
   }
 
-  async function changeSecrets(id: string, change: Change): Promise<Authenticated> {
-    const secrets = await storeSecrets(deps, id, change)
-    return withSecrets(await editKey(id, {}), secrets)
+  async function reread(id: string): Promise<void> {
+    const developer = await store.developers.get(id)
+    if (developer === null) return
+    edits += 1
+    byKey.delete(developer.apiKey)
+    byId.delete(id)
+    keyChanged(developer)
   }
 
-  return {
-    authenticate: (apiKey: string) => inForce(byKey.get(apiKey), () => store.developers.byKey(apiKey)),
-    get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
-    setStatusCallbackUrl: ({ id }: DeveloperRecord, statusCallbackUrl: string | null) =>
-      edit(id, { statusCallbackUrl }),
-    /** Stores the developer's brand for the connect wizard. `not_found`. */
-    setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
-    /** A new key with its secret, which is shown once. */
-    create: (name: string) => create(deps, newKey(), newSecret(), name),
-    /**
-     * A new secret for the same key; the old one is accepted for `overlapMs`. `not_found` for an unknown id, `conflict`
-     * for the key of MAILROOM_API_KEY.
-     */
-    rotate: (id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP) =>
-      changeSecrets(id, (known) => renewed(deps, known, overlapMs)),
-    /** Replaced secrets are refused at once. `not_found`. */
-    endReplaced: async (id: string) =>
-      (await changeSecrets(id, (known) => secretsKept(sealer, known).slice(0, 1))).developer,
-    /** When the last replaced secret ends, in ms; null = none is accepted. */
-    replacedUntil: (developer: DeveloperRecord) => replacedUntil(sealer, developer),
-    /**
-     * The key is refused at once, and what is open in its name ends; users and mail stay, callbacks wait. If `revoked`
-     * is false, it is in force again. `not_found`.
-     */
-    setRevoked: (id: string, revoked: boolean) => editKey(id, { revokedAt: revoked ? Date.now() : null }),
+  return { byKey, byId, inForce, edit, editKey, reread }
+}
 
-    /**
-     * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. One that was sealed with a
-     * lost key is given anew. Answers key and secret only when they were generated now: they are shown once.
-     */
-    async ensureFirst(): Promise<Generated | null> {
-      const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = deps.config
-      if (key === null || secret === null) return generateFirst(deps)
-      const known = await store.developers.byKey(key)
-      if (known === null) await create(deps, key, secret)
-      else await refreshSecret(deps, known, secret)
-      return null
-    },
-  }
+/** Another node starts at the same time. */
+function unlessThere(error: unknown): void {
+  if (!isAppError(error, 'conflict')) throw error
 }
 
 type Change = (known: DeveloperRecord) => readonly Secret[]

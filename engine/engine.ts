@@ -1,6 +1,7 @@
 /**
  * Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else.
  */
+import type { RequestListener } from 'node:http'
 import { createAccounts, type Accounts } from './accounts/index.ts'
 import { createBackups, type Backups } from './backup.ts'
 import { createBudget, type Budget } from './budget.ts'
@@ -12,6 +13,7 @@ import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery
 import { createHostProbe } from './discovery/host-probe.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
+import { createPeers, ownAddress, type Peers } from './net/peers.ts'
 import { createOperators, type Operators } from './operators.ts'
 import { type Consents, createConsent } from './oauth/consent.ts'
 import { createOAuthServers } from './oauth/providers.ts'
@@ -33,6 +35,7 @@ import { startRecount, startRetention } from './maintenance.ts'
 import { openSealedStore } from './sealed-store.ts'
 import type { Sealer } from './secrets/seal.ts'
 import { createSettings, settableConfig, type Settings } from './settings.ts'
+import { createSlotWork } from './slot-work.ts'
 import { createUndo, type Undo } from './undo.ts'
 import { keepRecords, type KeptStore } from './store/kept-records.ts'
 import type { Backlog } from './store/port.ts'
@@ -48,6 +51,8 @@ export interface Engine {
   readonly store: KeptStore
   readonly sealer: Sealer
   readonly http: HttpClient
+  /** Other nodes that share the store. */
+  readonly peers: Peers
   readonly budget: Budget
   readonly developers: Developers
   /** The console's password and sessions, tokens of the admin API. */
@@ -77,8 +82,11 @@ export interface Engine {
   baseUrl(): string
   /** Where clients reach us, for links in callbacks; set once the port is known. MAILROOM_PUBLIC_URL wins. */
   setBaseUrl(url: string): void
-  /** Starts every actor. Resolves when all are started. */
-  start(): Promise<void>
+  /**
+   * Starts every actor of the slots that this process takes. Resolves when all are started. With MongoDB `listener`
+   * answers what other nodes pass on.
+   */
+  start(listener?: RequestListener): Promise<void>
   /** From now on not ready: the process is about to end. Calls are still served. */
   drain(): void
   /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
@@ -161,7 +169,8 @@ export async function createEngine({
   const probe = createHostProbe({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const discovery = createDiscovery({ http, probe, ...lookUps })
   const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
-  const services = { http, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
+  const peers = createPeers(sealer.derive('nodes'))
+  const services = { http, peers, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
   const parts = { ...shared, ...services, history: createHistory({ metrics }), backups, settings, backlog }
   const engine: Engine = {
     ...parts,
@@ -199,20 +208,43 @@ type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
   readonly undo: Undo
 }
 
-function lifecycle(
-  { config, log, metrics, tracing, store, http, budget, undo, accounts, webhooks, history, settings }: Parts,
-  writable: () => Promise<boolean>,
-  ownsProcess: boolean,
-): Lifecycle {
+/** Asks another node to look at the database. */
+export const lookPath = '/look'
+
+/** Where this process listens for other nodes; null = it has none. */
+async function listenForNodes(
+  { config, log, store, peers }: Parts,
+  listener: RequestListener | undefined,
+): Promise<string | null> {
+  if (store.kind === 'sqlite' || listener === undefined) return null
+  const { MAILROOM_NODE_HOST: given, MAILROOM_HOST: host, MAILROOM_NODE_PORT: port } = config
+  const address = await peers.listen(
+    listener,
+    given ?? (/^(?:0\.0\.0\.0|[0:]+)$/.test(host) ? ownAddress() : host),
+    port,
+  )
+  log.info({ address }, 'listening for other nodes')
+  return address
+}
+
+function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: boolean): Lifecycle {
+  const { config, log, metrics, tracing, store, http, peers, budget, undo, accounts, webhooks, history, settings } =
+    parts
+  const { nodes } = store
+  const announce = (): void => {
+    for (const address of nodes.others()) void peers.tell(address, lookPath)
+  }
+  const work = createSlotWork({ ...parts, announce })
   let state: 'starting' | 'started' | 'stopped' = 'starting'
   let draining = false
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]
   return {
-    async start() {
+    async start(listener) {
       if (ownsProcess) ends.push(watchLoop(createLoopReport({ log, metrics })))
       ends.push(history.start())
-      for (const begin of [settings.load, webhooks.startAll, accounts.startAll]) {
-        await begin()
+      const begin = async (): Promise<void> => nodes.start(work, await listenForNodes(parts, listener))
+      for (const step of [settings.load, begin]) {
+        await step()
         if (state === 'stopped') return
       }
       ends.push(startRetention({ store, config, log }), startRecount({ store, log }))
@@ -221,10 +253,11 @@ function lifecycle(
     drain: () => void (draining = true),
     async stop() {
       state = 'stopped'
+      await nodes.leave(config.MAILROOM_SHUTDOWN_TIMEOUT)
       undo.close()
       budget.close()
       await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled(ends.map((end) => end())))
-      await Promise.allSettled([http.close(), tracing.close(), store.close()])
+      await Promise.allSettled([http.close(), peers.close(), tracing.close(), store.close()])
     },
     ready: async () => state === 'started' && !draining && (await writable()) && !draining,
   }

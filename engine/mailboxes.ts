@@ -19,6 +19,7 @@ import { AppError, badParameter, checkLimit, isAppError, notFound } from './erro
 import { keepRotated, openCredential, sealCredential, type Sealer } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import { freshResume } from './store/rows.ts'
+import { newUserId } from './store/slots.ts'
 import type { AccountPatch, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
 import { checkUrl } from './net/address.ts'
@@ -140,7 +141,7 @@ async function createUser(
   const there = await users.count(developer.id)
   checkLimit(deps.config, 'MAILROOM_USERS_PER_DEVELOPER', 'users of one developer', there)
   await checkStatusUrl(deps, input)
-  const user = newUser(developer, input)
+  const user = newUser(developer, input, newUserId(deps.store.nodes))
   if (input.account === undefined) {
     await deps.undo.creation({ userId: user.id }, users.create(user), () => users.remove(user.id))
     return { ok: true, value: { user, account: null } }
@@ -158,10 +159,10 @@ async function createUser(
   return { ok: true, value: { user, account } }
 }
 
-function newUser(developer: DeveloperRecord, input: UserInput): UserRecord {
+function newUser(developer: DeveloperRecord, input: UserInput, id: string): UserRecord {
   const email = input.email ?? input.account?.email
   return {
-    id: newId(),
+    id,
     developerId: developer.id,
     firstName: input.firstName ?? '',
     lastName: input.lastName ?? '',

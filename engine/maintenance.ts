@@ -39,7 +39,9 @@ export function startRetention(deps: RetentionDeps): () => Promise<void> {
     if (!stop.signal.aborted) orphansAfter = await tidyUp(deps, orphansAfter)
     running = null
   }
-  const timer = setInterval(() => void (running ??= run()), everyMs)
+  // Once for all nodes.
+  const isOurs = (): boolean => deps.store.nodes.ownsSlot(0)
+  const timer = setInterval(() => void (isOurs() && (running ??= run())), everyMs)
   timer.unref()
   return async () => {
     clearInterval(timer)
@@ -95,7 +97,7 @@ const pageSize = 200
 const againMs = 60_000
 
 interface RecountDeps {
-  readonly store: Pick<Store, 'accounts' | 'contacts' | 'folders' | 'messages' | 'users'>
+  readonly store: Pick<Store, 'accounts' | 'contacts' | 'folders' | 'messages' | 'nodes' | 'users'>
   readonly log: Logger
 }
 
@@ -126,7 +128,8 @@ async function recountOnce(deps: RecountDeps, signal: AbortSignal): Promise<void
   for await (const page of pagesOf((after, limit) => deps.store.accounts.page(after, limit))) {
     for (const account of page) {
       if (signal.aborted) return
-      if (account.everybodyCounted !== true) await recount(deps, account, signal)
+      if (account.everybodyCounted !== true && deps.store.nodes.owns(account.userId))
+        await recount(deps, account, signal)
     }
   }
 }

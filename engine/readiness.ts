@@ -3,7 +3,7 @@
  * write on trial decides, at most one a second, and only when somebody asks. In doubt it is as large as a batch of new
  * mail: a few bytes still fit on a disk that is full.
  */
-import { type AppError, isAppError } from './errors.ts'
+import { AppError, isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
 import type { Store } from './store/port.ts'
@@ -67,6 +67,12 @@ export function kindOf(part: string, method: string): 'read' | 'write' {
   return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'
 }
 
+/** A process that was stopped for long: other nodes may have taken its work. */
+const refused = (): Promise<never> =>
+  Promise.reject(
+    new AppError('store_unavailable', 'the database has not answered for too long', { retryAfterMs: 1000 }),
+  )
+
 function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: (error: AppError) => void): Store {
   const note = (error: unknown): void => {
     if (isAppError(error, 'store_unavailable')) failed(error)
@@ -74,7 +80,7 @@ function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: (error: 
   const noted = (method: Method, kind: 'read' | 'write'): Method => {
     return (...args) => {
       const started = performance.now()
-      const answer = method(...args)
+      const answer = kind === 'write' && !store.nodes.mayWrite() ? refused() : method(...args)
       const measure = () => storeSeconds.observe({ kind }, (performance.now() - started) / 1000)
       void answer.then(measure, (error: unknown) => {
         note(error)
@@ -84,7 +90,7 @@ function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: (error: 
     }
   }
   const parts = Object.entries(store).map(([name, part]: readonly [string, unknown]) => {
-    if (typeof part !== 'object' || part === null) return [name, part]
+    if (typeof part !== 'object' || part === null || name === 'nodes') return [name, part]
     const methods = Object.entries(part as Readonly<Record<string, Method>>)
     return [name, Object.fromEntries(methods.map(([own, method]) => [own, noted(method, kindOf(name, own))]))]
   })

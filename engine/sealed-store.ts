@@ -18,26 +18,32 @@ import { removeSpools } from './spool.ts'
 
 type StoreConfig = Pick<
   Config,
-  'MONGODB_URI' | 'MAILROOM_MONGO_POOL' | 'MAILROOM_STORE_TIMEOUT' | 'MAILROOM_DATA_DIR' | 'MAILROOM_SQLITE_SYNC'
+  | 'MONGODB_URI'
+  | 'MAILROOM_MONGO_POOL'
+  | 'MAILROOM_ROLE'
+  | 'MAILROOM_STORE_TIMEOUT'
+  | 'MAILROOM_DATA_DIR'
+  | 'MAILROOM_SQLITE_SYNC'
 >
 
 /**
  * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a
  * newer Mailroom made the data; `conflict` when another process uses the embedded file or the copy into the store is
- * unfinished, `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or that another process
- * serves; `lost` is called when another one has taken over.
+ * unfinished, `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or whose schema other
+ * processes hold. With `lost` it is a node among others; `lost` is called when they have taken it for dead.
  */
 export async function openStore(
   config: StoreConfig,
   log: Logger,
   signal?: AbortSignal,
-  lost: () => void = () => undefined,
+  lost?: () => void,
 ): Promise<Store> {
   if (config.MONGODB_URI !== null) {
     const { MONGODB_URI: uri, MAILROOM_MONGO_POOL: pool, MAILROOM_STORE_TIMEOUT: timeoutMs } = config
     // the driver is loaded only when it is used: it costs memory
     const { createMongoStore } = await import('./store/mongo/index.ts')
-    return createMongoStore({ uri, pool, timeoutMs, log, lost, signal })
+    const works = config.MAILROOM_ROLE !== 'api'
+    return createMongoStore({ uri, pool, timeoutMs, log, works, signal, ...(lost && { lost }) })
   }
   const directory = config.MAILROOM_DATA_DIR
   makeDataDir(directory)

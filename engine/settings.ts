@@ -32,14 +32,17 @@ export function settableConfig(config: Config, values: ReadonlyMap<string, numbe
 export type Settings = ReturnType<typeof createSettings>
 
 interface Deps {
-  readonly store: Pick<Store, 'settings'>
+  readonly store: Pick<Store, 'settings' | 'nodes'>
   readonly values: Values
   /** Logins a minute at a host; null = as configured. */
   readonly setPace: (host: string, pace: number | null) => void
 }
 
-export function createSettings({ store: { settings }, values, setPace }: Deps) {
+export function createSettings({ store: { settings, nodes }, values, setPace }: Deps) {
+  const inForce = new Set<string>()
   function apply(id: string, value: number | null): void {
+    if (value === null) inForce.delete(id)
+    else inForce.add(id)
     if (id.startsWith(paceOf)) setPace(id.slice(paceOf.length), value)
     else if (value === null) values.delete(id)
     else values.set(id, value)
@@ -47,11 +50,14 @@ export function createSettings({ store: { settings }, values, setPace }: Deps) {
   async function set(id: string, value: number | null): Promise<void> {
     await (value === null ? settings.remove(id) : settings.put({ id, value, setAt: Date.now() }))
     apply(id, value)
+    await nodes.tell({ what: 'settings', id })
   }
   return {
-    /** Puts in force what was set before. */
+    /** Puts in force what was set before, or by another node. */
     async load(): Promise<void> {
-      for (const { id, value } of await settings.list()) apply(id, value)
+      const stored = new Map((await settings.list()).map(({ id, value }) => [id, value]))
+      for (const id of inForce) if (!stored.has(id)) apply(id, null)
+      for (const [id, value] of stored) apply(id, value)
     },
     /** Logins a minute at most: 0 = none, null = as configured. */
     pace: (host: string, pace: number | null) => set(paceOf + host, pace),

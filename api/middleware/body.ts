@@ -17,6 +17,11 @@ export function awaitContinue(request: IncomingMessage): void {
   waiting.add(request)
 }
 
+/** For who reads the body without looking at it. */
+export function continueBody(request: IncomingMessage, response: ServerResponse): void {
+  if (waiting.delete(request)) response.writeContinue()
+}
+
 /** Read before it is known who calls. */
 export const earlyBytes = 65_536
 

@@ -8,7 +8,7 @@ import { createLane } from './link.ts'
 import { createHostLogins, createProbe } from './login.ts'
 import { createHosts } from './hosts.ts'
 import { createLoginLimiter } from './login-limiter.ts'
-import { type AccountNews, createPool, type PoolDeps, startAll } from './pool.ts'
+import { type AccountNews, createPool, type Pool, type PoolDeps, startAll } from './pool.ts'
 import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -28,16 +28,12 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const pool = createPool(deps)
   const probe = createProbe(deps)
   const { registry } = pool
-  /** status=1 or new credentials: forget the back-off and connect now. */
-  const wake = (accountId: string): void =>
-    void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() })
+  const owned = createOwned(sync, pool)
+  const { wake } = owned
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
     probe,
-    start: (account: AccountRecord): void => pool.start(account),
-    /** Starts an actor for every account in the store. Resolves when all are started, not when all are connected. */
-    startAll: () => startAll(sync, pool),
-    stop: (accountId: string) => pool.stop(accountId),
+    ...owned,
     stopAll: () => pool.stopAll(),
     /** Until `resume`, over restarts too. Rejects with `not_found`. */
     async pause(accountId: string): Promise<void> {
@@ -48,7 +44,6 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
       await setPaused(sync, accountId, false)
       registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() })
     },
-    wake,
     /** Gives up the session and the back-off, and connects now. `not_found`, `conflict`: see checkReconnect. */
     async reconnect(accountId: string): Promise<void> {
       const account = await sync.store.accounts.get(accountId)
@@ -80,6 +75,42 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
       setPace: (host: string, pace: number | null) => deps.limiter.setPace(host, pace),
     },
     waiting: () => ({ logins: deps.limiter.waiting + deps.dialing.waiting, backfill: deps.backfilling.waiting }),
+  }
+}
+
+/** Actors of the accounts that this process owns; of others their owner is told. */
+function createOwned(sync: SyncDeps, pool: Pool) {
+  const { now, log } = sync
+  const { nodes, accounts } = sync.store
+  /** The node that owns it reads its record again. */
+  const tell = (accountId: string): void =>
+    void nodes.tell({ what: 'account', id: accountId }).catch((error: unknown) => {
+      log.warn({ accountId, err: error }, 'other nodes were not told of an account')
+    })
+  return {
+    start: (account: AccountRecord): void => (nodes.owns(account.userId) ? pool.start(account) : tell(account.id)),
+    async stop(accountId: string): Promise<void> {
+      if (pool.registry.view(accountId) === null) tell(accountId)
+      await pool.stop(accountId)
+    },
+    /** status=1 or new credentials: forget the back-off and connect now. */
+    wake(accountId: string): void {
+      const event = { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() } as const
+      if (!pool.registry.send(accountId, event)) tell(accountId)
+    },
+    /** Starts an actor for every account in these slots. Resolves when all are started, not when all are connected. */
+    gained: (slots: readonly number[]) => startAll(sync, pool, slots),
+    async shed(slots: readonly number[]): Promise<void> {
+      await Promise.all(slots.flatMap((slot) => pool.placed.in(slot)).map((id) => pool.stop(id)))
+    },
+    /** Another node has made it, changed it, or removed it. */
+    async reread(accountId: string): Promise<void> {
+      const account = await accounts.get(accountId)
+      if (account === null) await pool.stop(accountId)
+      else if (nodes.owns(account.userId)) pool.start(account)
+    },
+    /** How many there are in the slot. */
+    countIn: (slot: number): number => pool.placed.count(slot),
   }
 }
 

@@ -12,6 +12,7 @@ import { createWireRing, type WireLine, type WireRing } from '../observe/wire.ts
 import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
+import { slotCount, slotOf } from '../store/slots.ts'
 import { accountLogic, createReports, createRuntime, type Runtime, type RuntimeDeps } from './actors.ts'
 import { createCommandLogins } from './live.ts'
 import { createNames } from './session/mailboxes.ts'
@@ -37,6 +38,7 @@ interface Kept {
 export function createPool(deps: PoolDeps) {
   const { config, now } = deps.sync
   const kept = new Map<string, Kept>()
+  const placed = createPlaces()
   const news = new EventEmitter<Record<string, [AccountNews]>>().setMaxListeners(0)
   const runtimeOf = (id: string): Runtime => {
     const known = kept.get(id)
@@ -75,11 +77,14 @@ export function createPool(deps: PoolDeps) {
       news.on(id, listener)
       return () => void news.off(id, listener)
     },
+    placed,
     /** Starts (or restarts) one. */
     start(account: AccountRecord): void {
+      placed.add(account)
       registry.start(account.id, inputOf(config, account, now()))
     },
     async stop(accountId: string): Promise<void> {
+      placed.remove(accountId)
       await registry.stop(accountId)
       await runtime(accountId)?.close()
       kept.delete(accountId)
@@ -88,6 +93,25 @@ export function createPool(deps: PoolDeps) {
       await registry.stopAll()
       await Promise.allSettled(Array.from(kept.values(), (one) => one.runtime.close()))
     },
+  }
+}
+
+/** The accounts that have an actor, by slot. */
+function createPlaces() {
+  const slots = new Map<number, Set<string>>()
+  const slotsOf = new Map<string, number>()
+  return {
+    add({ id, userId }: AccountRecord): void {
+      const slot = slotOf(userId)
+      slotsOf.set(id, slot)
+      slots.set(slot, (slots.get(slot) ?? new Set()).add(id))
+    },
+    remove(id: string): void {
+      slots.get(slotsOf.get(id) ?? -1)?.delete(id)
+      slotsOf.delete(id)
+    },
+    in: (slot: number): readonly string[] => [...(slots.get(slot) ?? [])],
+    count: (slot: number): number => slots.get(slot)?.size ?? 0,
   }
 }
 
@@ -168,12 +192,14 @@ function settingsOf(config: Config): AccountSettings {
 type StartDeps = Pick<SyncDeps, 'store' | 'now'>
 
 /**
- * Every account's actor at the start of the process, page by page, with a breath between two. An account without its
+ * The actor of every account in these slots, page by page, with a breath between two. An account without its
  * user is what a creation leaves that was cut short by the end of its process: it is removed.
  */
-export async function startAll({ store, now }: StartDeps, pool: Pool): Promise<void> {
-  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
-    for (const account of await withOwner(store, page, now())) pool.start(account)
+export async function startAll({ store, now }: StartDeps, pool: Pool, slots: readonly number[]): Promise<void> {
+  if (slots.length === 0) return
+  const some = slots.length === slotCount ? undefined : slots
+  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit, some))) {
+    for (const account of await withOwner(store, page, now())) if (store.nodes.owns(account.userId)) pool.start(account)
     await sleep(0)
   }
 }

@@ -134,7 +134,9 @@ export function createConsent(deps: Deps) {
     /** Where to send the browser. Rejects with ConsentError `not_registered` or `provider_down`. */
     async begin(wish: ConsentWish): Promise<{ readonly url: string; readonly state: string }> {
       const { server, settings } = await serverOf(deps, await providerOf(deps, wish))
-      const [state, verifier, nonce] = [generateRandomState(), generateRandomCodeVerifier(), generateRandomNonce()]
+      const [verifier, nonce] = [generateRandomCodeVerifier(), generateRandomNonce()]
+      // The token leads the browser back to the node that knows of the sign-in.
+      const state = `${generateRandomState()}.${wish.connectToken}`
       const url = new URL(server.authorization_endpoint ?? '')
       const fields = {
         ...Object.fromEntries(settings.params),

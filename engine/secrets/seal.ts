@@ -4,7 +4,15 @@
  * `v2.<key id>.<iv>.<tag>.<ciphertext>`, base64url; the key id is the beginning of a hash of the key. Values of the
  * older form `v1.<iv>.<tag>.<ciphertext>` open too.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  randomBytes,
+  scryptSync,
+  timingSafeEqual,
+} from 'node:crypto'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Credential } from '../accounts/types.ts'
@@ -42,6 +50,8 @@ export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
   return {
     /** Of the key that seals. */
     keyId,
+    /** A key for another purpose, of the one that seals. */
+    derive: (purpose: string): Buffer => createHmac('sha256', key).update(`mailroom/${purpose}`).digest(),
     seal(plain: string, recordId: string): string {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(recordId))

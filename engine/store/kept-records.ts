@@ -1,8 +1,8 @@
 /**
  * Users, their email accounts and the folders of accounts, kept in memory by id: most API calls begin with them. Every
  * write of this process passes here and takes away what it may change, when it begins and again when it has ended: a
- * read that began in between may have seen the record as it was. No other process writes to the store (mongodb.md), so
- * what is kept is what is stored.
+ * read that began in between may have seen the record as it was. Of a user whose slot another node owns nothing is
+ * kept: that node writes it.
  */
 import type { MailTotals, Store } from './port.ts'
 import type { AccountRecord, FolderRecord, UserRecord } from './records.ts'
@@ -65,6 +65,8 @@ class Kept<T> {
 const mostVersions = 100_000
 
 export interface KeptStore extends Store {
+  /** Slots have changed hands, or another node has written for this one. */
+  readonly forgetKept: () => void
   readonly messages: Store['messages'] & {
     /**
      * Another number after each write to the account's mail: an answer made before it is good while it is the same. Not
@@ -76,9 +78,10 @@ export interface KeptStore extends Store {
 
 /** The same store, whose users, lists of accounts and of folders, and totals of accounts are answered from memory. */
 export function keepRecords(store: Store): KeptStore {
-  const kept = new KeptRecords()
+  const kept = new KeptRecords(store.nodes)
   return {
     ...store,
+    forgetKept: () => kept.forgetAll(),
     users: keptUsers(store, kept),
     accounts: keptAccounts(store, kept),
     folders: keptFolders(store, kept),
@@ -127,14 +130,32 @@ class KeptRecords {
   #count = 0
   /** Of every account without a version of its own. */
   #oldestVersion = 0
+  readonly #nodes: Store['nodes']
+
+  constructor(nodes: Store['nodes']) {
+    this.#nodes = nodes
+  }
+
+  /** Whether this process writes all of the user. */
+  isOwn(userId: string): boolean {
+    return this.#nodes.owns(userId)
+  }
+
+  /** Of an account whose user is not known nothing is kept where others may write it. */
+  #isOwnMail(accountId: string): boolean {
+    const userId = this.userOf.get(accountId)
+    return userId === undefined ? this.#nodes.ownsAll() : this.isOwn(userId)
+  }
 
   version(accountId: string): number {
-    return this.#writing.has(accountId) ? Number.NaN : (this.#versions.get(accountId) ?? this.#oldestVersion)
+    return this.#writing.has(accountId) || !this.#isOwnMail(accountId)
+      ? Number.NaN
+      : (this.#versions.get(accountId) ?? this.#oldestVersion)
   }
 
   /** While mail is being written, the store is asked: a read may see what is there between two steps of the write. */
   ofMail<T>(answers: Kept<T>, accountId: string, read: () => Promise<T>): Promise<T> {
-    return this.#writing.has(accountId) ? read() : answers.get(accountId, read)
+    return this.#writing.has(accountId) || !this.#isOwnMail(accountId) ? read() : answers.get(accountId, read)
   }
 
   writeMail(accountId: string, begun: boolean): void {
@@ -189,6 +210,7 @@ function keptUsers({ users }: Store, kept: KeptRecords): Store['users'] {
     ...writes(users, ['edit', 'editAddresses', 'addAddress', 'remove', 'undoCreate'], (id) => kept.forgetUser(id)),
     ...writes(users, ['create', 'createWithAccount'], ({ id }) => kept.forgetUser(id)),
     async get(developerId, id) {
+      if (!kept.isOwn(id)) return users.get(developerId, id)
       const user = await kept.users.get(id, () => users.get(developerId, id))
       // Nothing was found for this developer: that says nothing to another one.
       if (user === null) kept.users.forget(id)
@@ -199,11 +221,12 @@ function keptUsers({ users }: Store, kept: KeptRecords): Store['users'] {
 
 function keptAccounts({ accounts }: Store, kept: KeptRecords): Store['accounts'] {
   const listByUser: Store['accounts']['listByUser'] = async (userId, filter) => {
-    const all = await kept.accounts.get(userId, async () => {
+    const read = async (): Promise<AccountRecord[]> => {
       const listed = await accounts.listByUser(userId)
       for (const { id } of listed) kept.userOf.set(id, userId)
       return listed
-    })
+    }
+    const all = await (kept.isOwn(userId) ? kept.accounts.get(userId, read) : read())
     const status = filter?.status
     return status === undefined ? all : all.filter((account) => account.status === status)
   }

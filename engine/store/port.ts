@@ -23,7 +23,10 @@ import type {
   OutboxRecord,
   OutboxState,
   UserRecord,
+  WebhookRecord,
 } from './records.ts'
+
+import type { Nodes } from './slots.ts'
 
 export type * from './mail.ts'
 
@@ -38,6 +41,9 @@ export interface Store extends ReturnType<typeof createAggregates> {
   readonly outbox: OutboxStore
   readonly contacts: ContactStore
   readonly nonces: NonceStore
+  readonly webhooks: WebhookStore
+  /** The processes that share the store. Rows of the outbox, in `pending` and `channels`, are those of own slots. */
+  readonly nodes: Nodes
   /**
    * Goes on with removals that were cut short, and takes away what is left of accounts, users and webhooks that are
    * gone. Answers how many rows went.
@@ -118,12 +124,17 @@ export interface AccountPlace extends Pick<AccountRecord, 'id' | 'server' | 'dev
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
+  /** Keyset page over all accounts by id, or over those of these slots, for the start of the engine. */
+  page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<AccountRecord[]>
   /**
    * All accounts like this, longest in their condition first: little of each, so that ten thousand cost little. With
    * `most` some of them.
    */
   places(filter: AccountFilter, most?: number): Promise<AccountPlace[]>
-  /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
+  /**
+   * Takes the account over: epoch + 1 on the account and its folders. null when it is gone. `lease_lost` when another
+   * node owns it.
+   */
   claim(id: string): Promise<AccountRecord | null>
   /**
    * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the
@@ -178,6 +189,13 @@ export interface WebhookLimits {
   readonly owner: number
   /** Of one developer, at both levels. */
   readonly developer: number
+}
+
+type WebhookBasics = ReturnType<typeof createAggregates>['webhooks']
+
+export interface WebhookStore extends WebhookBasics {
+  /** Keyset page over all webhooks by id, or over those of these slots, for the start of the engine. */
+  page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<WebhookRecord[]>
 }
 
 export interface DeliveryQuery {

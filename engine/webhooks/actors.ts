@@ -109,6 +109,16 @@ export class Actors {
     this.#channels.delete(channelId)
   }
 
+  /** `gone`: channels that end. In the others rows of other slots are on their way no more when it resolves. */
+  async shed(gone: readonly string[], withinMs: number): Promise<void> {
+    const { nodes } = this.#deps.store
+    const isShed = (row: OutboxRecord): boolean => !nodes.owns(row.userId ?? row.developerId)
+    const all = [...this.#channels]
+    await Promise.all(gone.map((id) => this.registry.stop(id)))
+    await withinTime(withinMs, Promise.all(all.map(([, channel]) => channel.renew(isShed))))
+    for (const id of gone) this.#channels.delete(id)
+  }
+
   async stopAll(withinMs: number): Promise<void> {
     this.#ended = true
     await this.registry.stopAll()
@@ -181,6 +191,7 @@ function createRootActors(
       report: fromPromise<unknown, WebhookReport>(async ({ input }) => {
         const last = channels.get(input.webhookId)?.last ?? { userId: null, accountId: null }
         for (const notice of await storeReport(deps, input, last)) deps.reread(notice.channelId)
+        if (input.announcements.length > 0) deps.changed(input.webhookId)
       }),
     },
   })

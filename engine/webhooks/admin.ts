@@ -136,6 +136,7 @@ async function create(deps: AdminDeps, owner: Owner, input: WebhookInput): Promi
   await deps.undo.creation(facts, insert(deps, webhook), () => deps.store.webhooks.remove(id))
   deps.targets.put(webhook)
   deps.actors.start(id)
+  deps.changed(id)
   await deps.undo.creation(facts, deps.history.startFor(webhook), () => remove(deps, webhook))
   return webhook
 }
@@ -154,11 +155,15 @@ async function insert({ config, store }: AdminDeps, webhook: WebhookRecord): Pro
   }
 }
 
-async function remove({ targets, redeliveries, store, actors }: AdminDeps, { id }: WebhookRecord): Promise<void> {
+async function remove(
+  { targets, redeliveries, store, actors, changed }: AdminDeps,
+  { id }: WebhookRecord,
+): Promise<void> {
   targets.remove(id)
   await redeliveries.stop(id)
   await store.webhooks.remove(id)
   await actors.remove(id)
+  changed(id)
 }
 
 type Patch = Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>
@@ -210,6 +215,7 @@ async function store(deps: AdminDeps, webhook: WebhookRecord, patch: Patch): Pro
   const edited = await deps.store.webhooks.edit(webhook.id, patch)
   if (edited === null) throw notFound('webhook', webhook.id)
   deps.targets.put(edited)
+  deps.changed(edited.id)
   return edited
 }
 
@@ -300,6 +306,10 @@ async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
   const query = { developerId: row.developerId, ids: [row.id] }
   const { count } = await deps.store.outbox.requeue(query, deps.now(), 1)
   if (count === 0) return 0
+  if (!deps.store.nodes.owns(row.userId ?? row.developerId)) {
+    deps.rereadAll(row.channelId)
+    return count
+  }
   const waiting = row.state === 'pending' ? await deps.store.outbox.get(row.id) : null
   if (waiting === null) deps.actors.reread(row.channelId)
   else deps.actors.sendNow(waiting)

@@ -32,8 +32,8 @@ export class Channel {
   readonly #deps: ChannelDeps
   readonly #lines: Lines
   readonly #underWay = new Set<Promise<unknown>>()
-  /** Ids of the rows on their way. */
-  readonly #sending = new Set<string>()
+  /** Rows on their way, by id. */
+  readonly #sending = new Map<string, OutboxRecord>()
   /** Counts the ends of rows sent by hand: what was read meanwhile may be out of date. */
   #byHand = 0
   #running = false
@@ -95,6 +95,12 @@ export class Channel {
   release(): void {
     this.#lines.release(Number.POSITIVE_INFINITY)
     this.#pump()
+  }
+
+  /** Forgets what waits in memory: the store has other rows for this process by now. Waits for those on their way. */
+  async renew(isShed: (row: OutboxRecord) => boolean): Promise<void> {
+    if (this.#running) this.#restart(true)
+    while (this.#sending.values().some(isShed)) await Promise.race(this.#underWay)
   }
 
   isBusy(): boolean {
@@ -223,7 +229,7 @@ export class Channel {
   /** `settle` frees or blocks the account, whatever happens. */
   async #handle(row: OutboxRecord, mode: 'drain' | 'probe', settle: Settle): Promise<Handled> {
     let handled: Handled | null = null
-    this.#sending.add(row.id)
+    this.#sending.set(row.id, row)
     try {
       handled = await this.#deps.attempts.handle(row, mode, this.#lines.messagesBehind(row, aheadMost - 1))
       this.last = row

@@ -52,13 +52,14 @@ export class History {
 
   /** The webhook was made, edited or activated. */
   async startFor(webhook: WebhookRecord): Promise<void> {
-    const { accounts } = this.#deps.store
+    const { accounts, nodes } = this.#deps.store
     if (!isWanted(webhook)) return
     const { userId } = webhook
     const pages =
       userId === null ? pagesOf((after, limit) => accounts.page(after, limit)) : [await accounts.listByUser(userId)]
     for await (const page of pages) {
-      for (const account of page) if (account.resume.initialSyncAt !== null) this.#add(webhook, account)
+      for (const account of page)
+        if (account.resume.initialSyncAt !== null && nodes.owns(account.userId)) this.#add(webhook, account)
     }
   }
 
@@ -112,7 +113,7 @@ export class History {
     if (target === null || !isWanted(target.webhook)) return 'nothing'
     const account = await store.accounts.get(accountId)
     const scan = await store.webhooks.scan(webhookId, accountId)
-    if (account === null || scan?.done === true) return 'nothing'
+    if (account === null || scan?.done === true || !store.nodes.owns(account.userId)) return 'nothing'
     const { pending } = await store.outbox.backlog(webhookId)
     if (pending >= 2 * config.MAILROOM_WEBHOOK_BATCH) return 'wait'
     const messages = await store.messages.older(accountId, scan?.after ?? null, pageSize)
@@ -273,7 +274,9 @@ export class Redeliveries {
 
   /** Continues those that a restart interrupted. */
   startAll(): void {
-    for (const { webhook } of this.#deps.targets.all()) {
+    const { targets, store } = this.#deps
+    for (const { webhook } of targets.all()) {
+      if (!store.nodes.owns(webhook.userId ?? webhook.developerId) || this.#works.has(webhook.id)) continue
       if (webhook.redelivery?.done === false) this.#begin(webhook.id, webhook.redelivery, Promise.resolve())
     }
   }
@@ -342,7 +345,7 @@ async function batch(deps: WebhookParts, webhookId: string, order: Redelivery): 
   // Paused while the batch was written: it keeps no backlog.
   if (!active()) await store.outbox.skipPending(webhookId, paused, now())
   // Whatever the count: of a batch whose answer was lost the repeat finds none.
-  else deps.reread(webhookId)
+  else deps.rereadAll(webhookId)
   return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
 }
 

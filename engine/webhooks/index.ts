@@ -10,6 +10,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { RequeueQuery, Store } from '../store/port.ts'
+import { sharedSlot, slotCount, slotOf, type News } from '../store/slots.ts'
 import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import type { Undo } from '../undo.ts'
 import { Actors } from './actors.ts'
@@ -49,6 +50,10 @@ export interface WebhookParts extends WebhooksDeps {
   readonly random: () => number
   /** Rows were stored for this channel: it reads the store. */
   readonly reread: (channelId: string) => void
+  /** The same, also on other nodes. */
+  readonly rereadAll: (channelId: string) => void
+  /** A webhook is another one: other nodes that have it read it again. */
+  readonly changed: (webhookId: string) => void
 }
 
 export type Webhooks = ReturnType<typeof createWebhooks>
@@ -68,7 +73,13 @@ export function createWebhooks(deps: WebhooksDeps) {
     ...createAdmin({ ...parts, ...works }),
     ...createQuestions(parts),
     ...createListener(works, streams.notify),
-    startAll: () => startAll(works),
+    /** Starts what belongs to these slots. */
+    gained: (slots: readonly number[]) => gained(works, slots),
+    /** Ends what belongs to these slots. */
+    shed: (slots: readonly number[]) => shed(works, slots),
+    /** Another node has made it, changed it, or removed it. */
+    rereadWebhook: (webhookId: string) => rereadWebhook(works, webhookId),
+    rereadChannel: (channelId: string) => works.actors.reread(channelId),
     stopAll: () => stopAll(works),
     /** What a callback says, as it would be made now, without texts of the mail and signatures; or why it cannot be. */
     preview: composer.preview,
@@ -80,6 +91,7 @@ export function createWebhooks(deps: WebhooksDeps) {
     /** A user or account was added, edited or removed. */
     forget(userId: string): void {
       composer.forget(userId)
+      if (!deps.store.nodes.owns(userId)) works.tell({ what: 'user', id: userId })
       dropRemoved(works, userId).catch((error: unknown) =>
         deps.log.warn({ userId, err: toAppError(error) }, 'webhooks of a removed user not ended yet'),
       )
@@ -132,6 +144,10 @@ function createWorks(deps: WebhooksDeps) {
   const { config, store, log } = deps
   const { now } = Date
   const { random } = Math
+  const tell = (news: News): void =>
+    void store.nodes.tell(news).catch((error: unknown) => {
+      log.warn({ ...news, err: toAppError(error) }, 'other nodes were not told')
+    })
   const parts: WebhookParts = {
     ...deps,
     targets: createTargets(store, log),
@@ -140,6 +156,15 @@ function createWorks(deps: WebhooksDeps) {
     now,
     random,
     reread: (channelId) => actors.reread(channelId),
+    rereadAll: (channelId) => {
+      actors.reread(channelId)
+      tell({ what: 'channel', id: channelId })
+    },
+    // Those of a user are on the user's node alone.
+    changed: (id) => {
+      if (parts.targets.get(id)?.webhook.userId != null) return
+      tell({ what: 'webhook', id })
+    },
   }
   const { MAILROOM_ALLOW_PRIVATE: allowPrivate, MAILROOM_WEBHOOK_TIMEOUT: connectTimeoutMs } = config
   const http = createHttpClient({ allowPrivate, connectTimeoutMs })
@@ -150,16 +175,42 @@ function createWorks(deps: WebhooksDeps) {
   const history = new History(parts)
   const redeliveries = new Redeliveries(parts)
   const resends = new Resends(parts)
-  return { parts, http, composer, recorder, attempts, actors, history, redeliveries, resends }
+  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends }
 }
 
-async function startAll({ parts, actors, redeliveries, history }: Works): Promise<void> {
+/** Webhooks of the application come with the first slots, if there are any. */
+async function gained({ parts, actors, redeliveries, history }: Works, slots: readonly number[]): Promise<void> {
   const { targets, store } = parts
-  await targets.load()
-  for (const { webhook } of targets.all()) actors.start(webhook.id)
+  const isFirst = targets.all().length === 0
+  const wanted = isFirst ? [sharedSlot, ...slots] : slots
+  for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
   for (const channelId of await store.outbox.channels()) actors.reread(channelId)
   redeliveries.startAll()
   await history.startAll()
+}
+
+async function shed({ parts, actors, redeliveries }: Works, slots: readonly number[]): Promise<void> {
+  const { targets, config } = parts
+  const gone = new Set(slots)
+  const ids = targets.all().flatMap(({ webhook: { id, userId } }) => (userId && gone.has(slotOf(userId)) ? [id] : []))
+  for (const id of ids) targets.remove(id)
+  await Promise.all(ids.map((id) => redeliveries.stop(id)))
+  await actors.shed(ids, config.MAILROOM_SHUTDOWN_TIMEOUT)
+}
+
+async function rereadWebhook({ parts, actors }: Works, id: string): Promise<void> {
+  const { targets, store } = parts
+  const before = targets.get(id)?.webhook
+  const webhook = await store.webhooks.get(id)
+  if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
+    targets.remove(id)
+    await actors.remove(id)
+    return
+  }
+  targets.put(webhook)
+  if (before === undefined) actors.start(id)
+  else if (before.active && !webhook.active) actors.deactivate(id)
+  else if (webhook.active && !before.active) actors.activate(id)
 }
 
 async function stopAll({ parts, http, recorder, actors, history, redeliveries, resends }: Works): Promise<void> {

@@ -27,7 +27,7 @@ const mostResent = 10_000
 const answerMs = 1000
 const stepMs = 86_400_000
 
-type Parts = Pick<WebhookParts, 'store' | 'targets' | 'log' | 'now' | 'reread'>
+type Parts = Pick<WebhookParts, 'store' | 'targets' | 'log' | 'now' | 'rereadAll'>
 
 export class Resends {
   readonly #parts: Parts
@@ -89,13 +89,13 @@ export class Resends {
   }
 
   async *#batches(query: RequeueQuery): AsyncGenerator<number> {
-    const { store, targets, now, reread } = this.#parts
+    const { store, targets, now, rereadAll } = this.#parts
     for (let queued = 0, left = 0; Math.max(queued, left) < mostResent && !this.#stopped.signal.aborted;) {
       const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
       const active = rows.filter(({ webhookId }) => targets.get(webhookId ?? '')?.webhook.active === true)
       const ids = active.slice(0, mostResent - queued).map(({ id }) => id)
       const { count } = await store.outbox.requeue({ ...query, ids }, now(), batchRows)
-      for (const channelId of new Set(active.map((row) => row.channelId))) reread(channelId)
+      for (const channelId of new Set(active.map((row) => row.channelId))) rereadAll(channelId)
       left += rows.length - active.length
       queued += count
       yield count

@@ -59,22 +59,26 @@ export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger) {
     return target
   }
 
-  function load(webhook: WebhookRecord): void {
+  function load(webhook: WebhookRecord): boolean {
     try {
       put(webhook)
+      return true
     } catch (error) {
       // A pattern that a newer version understood and this one does not must not stop the start.
       if (!isAppError(error, 'bad_request')) throw error
       log.error({ webhookId: webhook.id, reason: error.message }, 'webhook left out: its filter cannot be read')
+      return false
     }
   }
 
   return {
-    /** Reads every webhook of the store. */
-    async load(): Promise<void> {
-      for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
-        for (const webhook of page) load(webhook)
+    /** Reads the webhooks of these slots; without them every one of the store. Answers those that were read. */
+    async load(slots?: readonly number[]): Promise<string[]> {
+      const ids: string[] = []
+      for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit, slots))) {
+        for (const webhook of page) if (load(webhook)) ids.push(webhook.id)
       }
+      return ids
     },
     put,
     /** Other than its filters: nothing to compile. */

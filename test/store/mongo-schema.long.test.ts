@@ -8,6 +8,7 @@ import { openCollections } from '../../engine/store/mongo/documents.ts'
 import { indexes, migrate, migrations, type Migration } from '../../engine/store/mongo/schema.ts'
 import { needs } from '../support/require.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
+import { sharedSlot, slotOf } from '../../engine/store/slots.ts'
 import { createMailbox } from './contract/mailbox.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
@@ -55,6 +56,33 @@ suite('the schema of the database', needs('mongodb'), () => {
       assert.deepEqual(there.sort(), ['_id_', ...indexes.messages.map((index) => String(index.name))].sort())
       assert.equal(await version(), migrations.length + 1)
     }
+  })
+
+  test('accounts, webhooks and callbacks of an earlier version get the slot of their user, or of their developer', async () => {
+    const { users, developers, accounts, webhooks, outbox, meta } = openCollections(db)
+    const [userId, developerId] = ['u1', 'd1']
+    await users.insertOne({ _id: userId, developerId } as never)
+    await developers.insertOne({ _id: developerId } as never)
+    await accounts.insertOne({ _id: 'a1', userId, label: 'l' } as never)
+    await webhooks.insertMany([
+      { _id: 'w1', userId },
+      { _id: 'w2', userId: null, developerId },
+    ] as never[])
+    const rows = [
+      { _id: 'o1', userId, developerId, state: 'pending' },
+      { _id: 'o2', userId: null, developerId },
+    ]
+    await outbox.insertMany(rows as never[])
+    await meta.updateOne({ _id: 'schema' }, { $set: { version: 5 } })
+    await database.open()
+    const slots = async (collection: object): Promise<unknown> => {
+      const docs = await (collection as typeof outbox).find({}).sort({ _id: 1 }).toArray()
+      return docs.map(({ slot }) => slot)
+    }
+    assert.deepEqual(await slots(accounts), [slotOf(userId)])
+    assert.deepEqual(await slots(webhooks), [slotOf(userId), sharedSlot])
+    assert.deepEqual(await slots(outbox), [slotOf(userId), slotOf(developerId)])
+    for (const collection of [users, developers, accounts, webhooks, outbox]) await collection.deleteMany({})
   })
 
   test('messages of an earlier version that are flagged \\Deleted get their key', async () => {

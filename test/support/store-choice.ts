@@ -34,10 +34,12 @@ export async function dropDatabase(uri: string): Promise<void> {
   await onDatabase(uri, (db) => db.dropDatabase())
 }
 
+const kept = new Set(['meta', 'nodes', 'slots'])
+
 /** Removes all rows; collections and indexes stay. */
 export async function emptyDatabase(uri: string): Promise<void> {
   await onDatabase(uri, async (db) => {
-    const withRows = (await db.collections()).filter(({ collectionName }) => collectionName !== 'meta')
+    const withRows = (await db.collections()).filter(({ collectionName }) => !kept.has(collectionName))
     await Promise.all(withRows.map((collection) => collection.deleteMany({})))
   })
 }

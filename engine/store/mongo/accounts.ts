@@ -13,10 +13,11 @@ import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserS
 import type { AccountRecord, AccountStatus } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
+import { slotLost } from '../slots.ts'
 import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
 import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
-import { deadlineOf, insertOnce } from './keyed.ts'
+import { deadlineOf, insertOnce, pageOfSlots } from './keyed.ts'
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
 export async function checkEpoch(
@@ -43,14 +44,33 @@ export async function settle({ collections, now }: MongoContext, accountId: stri
   return true
 }
 
-/** The account's epoch first: who claims later has the higher one, and folders only ever go up. */
-async function claim({ collections }: MongoContext, id: string): Promise<AccountRecord | null> {
-  const { accounts, folders } = collections
-  const account = await accounts.findOneAndUpdate({ _id: id }, { $inc: { epoch: 1 } }, { returnDocument: 'after' })
-  if (!account) return null
+/**
+ * The account's epoch first: who claims later has the higher one, and folders only ever go up. `lease_lost` when a node
+ * with a later epoch of the slot has claimed it.
+ */
+async function claim(context: MongoContext, id: string, fence: number | null): Promise<AccountRecord | null> {
+  const { accounts, folders } = context.collections
+  const unfenced = fence === null ? {} : { fence: { $not: { $gt: fence } } }
+  const update = { $inc: { epoch: 1 }, ...(fence === null ? {} : { $set: { fence } }) }
+  const account = await accounts.findOneAndUpdate({ _id: id, ...unfenced }, update, { returnDocument: 'after' })
+  if (!account) {
+    const other = fence === null ? null : await accounts.findOne({ _id: id }, { projection: { slot: 1 } })
+    if (other !== null) throw slotLost(other.slot)
+    return null
+  }
   const { epoch } = account
   await folders.updateMany({ accountId: id, epoch: { $lt: epoch } }, { $set: { epoch } })
   return shapes.accounts.record(account)
+}
+
+/** Epoch of the slot that this process claims the account with; null = it is the only one. `lease_lost` without it. */
+async function fenceOf({ collections, lease }: MongoContext, id: string): Promise<number | null> {
+  if (lease === null || lease.commonEpoch !== null) return lease?.commonEpoch ?? null
+  const account = await collections.accounts.findOne({ _id: id }, { projection: { slot: 1 } })
+  if (account === null) return null
+  const epoch = lease.epochOf(account.slot)
+  if (epoch === undefined) throw slotLost(account.slot)
+  return epoch
 }
 
 /** Few bytes each. */
@@ -86,7 +106,8 @@ export function createAccounts(context: MongoContext, keyed: KeyedCollections, r
   return {
     ...accountBasics(keyed, (accountId) => clearUpBehind(context, accountId)),
     places: (filter, most) => places(context, filter, most),
-    claim: (id) => claim(context, id),
+    claim: async (id) => claim(context, id, await fenceOf(context, id)),
+    page: (after, limit, slots) => pageOfSlots(context, 'accounts', after, limit, slots),
     remove: removal.removeAccount,
   }
 }
@@ -241,7 +262,7 @@ export async function clearUpBehind(context: MongoContext, accountId: string): P
 
 async function removeAccount(context: MongoContext, keyed: KeyedCollections, id: string): Promise<void> {
   // a new epoch first: a writer that is still at work loses its lease
-  if (!(await claim(context, id))) return
+  if (!(await claim(context, id, null))) return
   await drainAccount(context, id)
   await keyed.accounts.remove({ id })
   await drainAccount(context, id)

@@ -5,8 +5,8 @@ import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { openCollections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
-import { takeLead, type Lead, type LeadOptions } from './lead.ts'
-import { copyNote, createIndexes, isStore, migrate, noteServed } from './schema.ts'
+import { join, type JoinOptions, type Member } from './members.ts'
+import { copyNote, createIndexes, isCurrent, isStore, migrate, noteServed } from './schema.ts'
 
 export interface ConnectOptions {
   readonly uri: string
@@ -16,8 +16,11 @@ export interface ConnectOptions {
   readonly log: Logger
   /** Ends the waiting for a database that is away, or that another process serves. */
   readonly signal?: AbortSignal | undefined
-  /** For who must be alone: waits for its turn before anything is looked at or written. See lead.ts. */
-  readonly alone?: Pick<LeadOptions, 'lost' | 'patienceMs' | 'beatMs'> | undefined
+  /**
+   * For who works in the database: a service beside others, unless the schema has to be changed; a copy alone. It waits
+   * for its turn before anything is looked at or written. See members.ts.
+   */
+  readonly member?: Pick<JoinOptions, 'lost' | 'works' | 'patienceMs' | 'beatMs' | 'silentMs'> | undefined
 }
 
 /** Service and source need a whole store, the source one that is there already; the target may be anything. */
@@ -56,6 +59,8 @@ function databaseOf(client: MongoClient, name: string): Db {
 
 export interface Connection {
   readonly db: Db
+  /** null = nobody is told of this process. */
+  readonly member: Member | null
   /** Hands over to the next process that waits, and closes the client. */
   readonly close: () => Promise<void>
 }
@@ -93,12 +98,12 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
 }
 
 async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role): Promise<Connection | AppError> {
-  const { alone, log, signal } = options
+  const { log, signal } = options
   const { host, name } = facts
   const client = openClient(options.uri, clientOptions(options))
-  let lead: Lead | null = null
+  let member: Member | null = null
   const close = async (): Promise<void> => {
-    await lead?.release()
+    await member?.release()
     await client.close()
   }
   try {
@@ -108,12 +113,20 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     await db.command({ ping: 1 })
     // a misspelt source is not even written to to be alone in it
     if (role === 'source') await checkRole(db, facts, role)
-    if (alone) lead = await takeLead(openCollections(db), { ...alone, name: `${host}/${name}`, log, signal })
+    if (options.member) {
+      const collections = openCollections(db)
+      const alone = async (): Promise<boolean> => role !== 'service' || !(await isCurrent(collections))
+      member = await join(collections, { ...options.member, alone, name: `${host}/${name}`, log, signal })
+      member.keep()
+    }
     await checkRole(db, facts, role)
     if (role === 'source') await refuseRemoval(db, facts)
     await prepare(options, db)
-    if (role === 'service' && alone) await noteServed(openCollections(db))
-    return { db, close }
+    if (role === 'service' && member !== null) {
+      await noteServed(openCollections(db))
+      await member.share()
+    }
+    return { db, member, close }
   } catch (error) {
     await close()
     const refusal = startRefusal(error, host)

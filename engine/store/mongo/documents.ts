@@ -7,6 +7,7 @@ import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
 import type { NonceRow } from '../copy.ts'
 import { definitions, type Kind, type Kinds } from '../keyed.ts'
 import type { MessageRecord } from '../records.ts'
+import { sharedSlot, slotOf, slotOfRow, type Lease } from '../slots.ts'
 import { foldCase, lastStatus, tokensKeptMs } from '../rows.ts'
 import { isDuplicate, writeErrorsOf } from './errors.ts'
 
@@ -19,13 +20,20 @@ type Doc<R> = Omit<R, 'id' | 'token'> & KeyDoc
 /** What a document has beside its record. */
 interface Beside {
   readonly users: { readonly addressKeys: readonly string[] }
-  readonly accounts: { readonly emailKey: string }
+  /** `fence`: epoch of the slot at the last claim; a node with an older one is refused. */
+  readonly accounts: { readonly emailKey: string; readonly slot: number; readonly fence?: number }
+  readonly webhooks: { readonly slot: number }
   /** Since rows of the folder are being written, until their counts are: what was cut short is counted anew. */
   readonly folders: { readonly counting?: boolean }
   /** A date, for the TTL index. */
   readonly tokens: { readonly goesAt: Date }
-  /** `v` counts the writes: the compare of compare-and-set. */
-  readonly outbox: { readonly lastStatus: number | null; readonly v: number }
+  /** `v` counts the writes: the compare of compare-and-set. `fence`: nodes with an older epoch record nothing of it. */
+  readonly outbox: {
+    readonly lastStatus: number | null
+    readonly v: number
+    readonly slot: number
+    readonly fence?: number
+  }
   readonly contacts: {
     readonly id: string
     readonly searchKey: string
@@ -75,6 +83,10 @@ interface Docs extends KindDocs {
   readonly messages: MessageDoc
   readonly nonces: NonceDoc
   readonly removals: RemovalDoc
+  /** See members.ts and nodes.ts. */
+  readonly nodes: KeyDoc
+  readonly slots: KeyDoc
+  readonly news: KeyDoc
   /** Facts about the database itself: the schema version, a copy under way. */
   readonly meta: KeyDoc & { readonly [fact: string]: unknown }
 }
@@ -85,7 +97,16 @@ export type Collections = { readonly [N in CollectionName]: Collection<Docs[N]> 
 const kinds = Object.keys(definitions) as Kind[]
 
 export function openCollections(db: Db): Collections {
-  const names: readonly CollectionName[] = [...kinds, 'messages', 'nonces', 'removals', 'meta']
+  const names: readonly CollectionName[] = [
+    ...kinds,
+    'messages',
+    'nonces',
+    'removals',
+    'nodes',
+    'slots',
+    'news',
+    'meta',
+  ]
   const { socketTimeoutMS } = db.client.options
   const open = (name: CollectionName): Collection => withDeadline(db.collection(name), 2 * socketTimeoutMS)
   return Object.fromEntries(names.map((name) => [name, open(name)])) as unknown as Collections
@@ -109,6 +130,8 @@ function withDeadline(collection: Collection, ms: number): Collection {
 export interface MongoContext {
   readonly collections: Collections
   readonly now: () => number
+  /** The slots of this process; null = it works as the only one. */
+  readonly lease: Lease | null
   /** Options of every read: the server gives up when the caller has. */
   readonly read: { readonly maxTimeMS: number }
 }
@@ -128,12 +151,17 @@ type Derived<R> = Readonly<Record<string, (patch: Partial<R>) => unknown>>
 /** Fields that follow from those of a record, or of a patch; undefined = not from these. */
 const derivedFields: { readonly [K in Kind]?: Derived<Kinds[K]> } = {
   users: { addressKeys: ({ emailAddresses }) => emailAddresses && [...new Set(emailAddresses.map(foldCase))] },
-  accounts: { emailKey: ({ email }) => email && foldCase(email) },
+  accounts: {
+    emailKey: ({ email }) => email && foldCase(email),
+    slot: ({ userId }) => (userId === undefined ? undefined : slotOf(userId)),
+  },
+  webhooks: { slot: ({ userId }) => (userId === null ? sharedSlot : userId && slotOf(userId)) },
   tokens: { goesAt: ({ expiresAt }) => (expiresAt === undefined ? undefined : new Date(expiresAt + tokensKeptMs)) },
   outbox: {
     lastStatus: ({ attempts }) => attempts && lastStatus({ attempts }),
     // a whole row is a new one
     v: (row) => ('id' in row ? 0 : undefined),
+    slot: ({ developerId, userId = null }) => developerId && slotOfRow({ developerId, userId }),
   },
 }
 
@@ -180,6 +208,8 @@ function shapeOf<K extends Kind>(kind: K, others: readonly string[] = []): Shape
 
 export const shapes = {
   ...(Object.fromEntries(kinds.map((kind) => [kind, shapeOf(kind)])) as unknown as Shapes),
+  accounts: shapeOf('accounts', ['fence']),
+  outbox: shapeOf('outbox', ['fence']),
   folders: shapeOf('folders', ['counting']),
   contacts: shapeOf('contacts', ['searchKey', 'v', 'applied']),
   // `by` is in rows of earlier versions

@@ -1,23 +1,30 @@
 /** The store on MongoDB. */
 import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
+import { Lease, soleNode } from '../slots.ts'
 import { createAccounts, createUsers, createMongoRemoval } from './accounts.ts'
 import { createChanges, createSync } from './sync.ts'
 import { connect, type Connection, type ConnectOptions } from './connect.ts'
 import { createContacts } from './contacts.ts'
 import { openCollections, type MongoContext } from './documents.ts'
-import { guarded, type Methods } from './errors.ts'
+import { guarded, storeError, type Methods } from './errors.ts'
 import { createFolders } from './folders.ts'
-import { createNonces, openKeyedCollections } from './keyed.ts'
+import { createNonces, openKeyedCollections, pageOfSlots } from './keyed.ts'
 import { createMessages } from './messages.ts'
+import { createNodes } from './nodes.ts'
 import { createOutbox } from './outbox.ts'
 import { probeWrite } from './schema.ts'
 
-export interface MongoOptions extends Omit<ConnectOptions, 'alone'> {
+export interface MongoOptions extends Omit<ConnectOptions, 'member'> {
   /** Milliseconds since 1970. Default: the clock. */
   readonly now?: () => number
-  /** For an engine: it waits until no other process serves the database; called when one has taken over. */
+  /** For an engine, a node among others; called when they have taken it for dead. */
   readonly lost?: () => void
+  /** Takes slots. Default true. */
+  readonly works?: boolean
+  /** For tests. */
+  readonly beatMs?: number
+  readonly silentMs?: number
 }
 
 /** A ping has to be quick: load balancers wait for it. */
@@ -25,8 +32,14 @@ const pingMs = 5000
 
 /** Waits for a database that is away. Errors as those of connect.ts. */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
-  const { lost } = options
-  return createStore(await connect({ ...options, alone: lost && { lost } }), options)
+  const { lost, works, beatMs, silentMs } = options
+  const connection = await connect({ ...options, member: lost && { lost, works, beatMs, silentMs } })
+  try {
+    return await createStore(connection, options)
+  } catch (error) {
+    await connection.close()
+    throw storeError(error)
+  }
 }
 
 /** Methods that take as long as there are rows. */
@@ -44,13 +57,21 @@ const unbounded: { readonly [A in keyof Store]?: readonly string[] } = {
   contacts: ['count'],
 }
 
-function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
-  const context: MongoContext = { collections: openCollections(db), now, read: { maxTimeMS: timeoutMs } }
+async function createStore(
+  { db, member, close }: Connection,
+  { timeoutMs, log, now = Date.now }: MongoOptions,
+): Promise<Store> {
+  const lease = member === null ? null : new Lease()
+  const context: MongoContext = { collections: openCollections(db), now, lease, read: { maxTimeMS: timeoutMs } }
+  const nodes = member === null || lease === null ? null : await createNodes({ context, member, lease, log })
   const keyed = openKeyedCollections(context)
   const outbox = createOutbox(context, keyed)
   const removal = createMongoRemoval(context, keyed, outbox.channels)
+  const basics = createAggregates(keyed, removal.removeWebhook)
+  const page: Store['webhooks']['page'] = (after, limit, slots) => pageOfSlots(context, 'webhooks', after, limit, slots)
   const aggregates = {
-    ...createAggregates(keyed, removal.removeWebhook),
+    ...basics,
+    webhooks: { ...basics.webhooks, page },
     users: createUsers(context, keyed, removal),
     accounts: createAccounts(context, keyed, removal),
     folders: createFolders(context, keyed),
@@ -67,7 +88,11 @@ function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: M
     ...guardedAll(aggregates, timeoutMs),
     ...guarded({ tidy: removal.tidy }, timeoutMs, ['tidy']),
     ...guarded({ ping }, Math.min(pingMs, timeoutMs)),
-    close,
+    nodes: nodes ?? soleNode(),
+    async close() {
+      await nodes?.stop()
+      await close()
+    },
   }
 }
 

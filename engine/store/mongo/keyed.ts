@@ -183,6 +183,22 @@ export function openKeyedCollections(context: MongoContext): KeyedCollections {
   return Object.fromEntries(kinds.map((kind) => [kind, openKeyed(context, kind)])) as unknown as KeyedCollections
 }
 
+/** A page of what is in these slots, by id; without them of all. */
+export async function pageOfSlots<K extends 'accounts' | 'webhooks'>(
+  { collections, read }: MongoContext,
+  kind: K,
+  after: string | null,
+  limit: number,
+  slots?: readonly number[],
+): Promise<Kinds[K][]> {
+  const collection = collections[kind] as unknown as Collection<KeyDoc>
+  const shape = shapes[kind] as unknown as Shape<Kinds[K], KeyDoc>
+  const where = slots === undefined ? {} : { slot: { $in: [...slots] } }
+  const behind = { ...where, _id: { $gt: after ?? '' } } as Filter<KeyDoc>
+  const rows = collection.find(behind, { ...read, projection: shape.only }).sort({ _id: 1 })
+  return (await rowsOf(rows, limit)).map(shape.record)
+}
+
 /** The caller chooses key and nonce: a digest keeps the id short and the parts apart. */
 function nonceId(apiKey: string, nonce: string, timestamp: number): string {
   return createHash('sha256')

@@ -7,6 +7,7 @@ import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import type { DeliveryCount, OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import { definitions } from '../keyed.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
+import { allSlots, slotCount, type Lease } from '../slots.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
 import { rowsOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
@@ -59,15 +60,35 @@ function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
   return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
 }
 
+/** Another node sends it by now, and writes what came of it. */
+function isTaken(lease: Lease | null, { slot, fence = 0 }: OutboxDoc): boolean {
+  if (lease === null) return false
+  const epoch = lease.epochOf(slot)
+  return epoch === undefined || epoch < fence
+}
+
+/** Rows of the slots that this process serves. */
+function servedFilter({ lease }: MongoContext): Filter<OutboxDoc> {
+  if (lease === null || lease.isWhole) return {}
+  const serving = lease.serving()
+  return serving.length <= slotCount / 2
+    ? { slot: { $in: serving } }
+    : { slot: { $nin: allSlots.filter((slot) => !lease.serves(slot)) } }
+}
+
 /** By compare of the version: a row that was written in between (by a pause, a requeue) is read again. */
-async function record({ collections: { outbox } }: MongoContext, results: readonly OutboxResult[]): Promise<void> {
+async function record(
+  { collections: { outbox }, lease }: MongoContext,
+  results: readonly OutboxResult[],
+): Promise<void> {
   let pending = results
   for (let attempt = 0; attempt < tries; attempt += 1) {
     const docs = await outbox.find({ _id: { $in: [...new Set(pending.map(({ id }) => id))] } }).toArray()
     const byId = new Map(docs.map((doc) => [doc._id, doc]))
     const left = pending.filter((result) => {
       const doc = byId.get(result.id)
-      return doc !== undefined && !((attempt > 0 || result.attempt !== null) && stands(doc, result))
+      if (doc === undefined || isTaken(lease, doc)) return false
+      return !((attempt > 0 || result.attempt !== null) && stands(doc, result))
     })
     if (left.length === 0) return
     const operations = [...byId.values()].flatMap((doc) => {
@@ -150,9 +171,10 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
   const options = { ...read, projection: only }
   return {
     ...outboxBasics(keyed),
-    channels: () => outbox.distinct('channelId', { state: 'pending' }, read),
+    channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context) }, read),
     pending: async (channelId, exceptAccounts, limit, exceptHistorical) => {
-      const rows = outbox.find(pendingFilter(channelId, exceptAccounts, exceptHistorical), options)
+      const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
+      const rows = outbox.find({ ...waiting, ...servedFilter(context) }, options)
       return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
     },
     backlog: (channelId) => backlog(context, channelId),

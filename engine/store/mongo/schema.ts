@@ -7,14 +7,16 @@
  * Sharding: `{accountId: 'hashed'}` on folders, messages, changes and outbox; the rest stays on one shard, so that its
  * unique indexes hold.
  */
-import type { Db, IndexDescription } from 'mongodb'
+import type { Collection, Db, IndexDescription } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
 import { noCounts } from '../folder-counts.ts'
 import { newId } from '../ids.ts'
+import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
-import { beginning, insertMissing, openCollections, type CollectionName, type Collections } from './documents.ts'
+import { beginning, insertMissing, openCollections } from './documents.ts'
+import type { CollectionName, Collections, KeyDoc } from './documents.ts'
 import { countRows } from './folders.ts'
 
 function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
@@ -37,6 +39,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('accounts_of_server', { server: 1, developerId: 1, _id: 1 }),
     index('accounts_by_condition', { 'resume.condition.is': 1, 'resume.condition.since': 1 }),
     index('accounts_by_status', { developerId: 1, status: 1, userId: 1 }),
+    index('accounts_of_slot', { slot: 1, _id: 1 }),
   ],
   folders: [index('folders_of_account', { accountId: 1, path: 1 })],
   messages: [
@@ -63,6 +66,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
   webhooks: [
     index('webhooks_of_owner', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
     index('webhooks_of_user', { userId: 1, createdAt: 1, _id: 1 }),
+    index('webhooks_of_slot', { slot: 1, _id: 1 }),
   ],
   scans: [index('scans_of_account', { accountId: 1 }), index('scans_of_webhook', { webhookId: 1 })],
   outbox: [
@@ -112,6 +116,9 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
   ],
   audit: [index('audit_by_age', { at: 1, _id: 1 }), index('audit_of_target', { target: 1, at: 1, _id: 1 })],
   removals: [],
+  nodes: [],
+  slots: [],
+  news: [index('news_expire', { at: 1 }, { expireAfterSeconds: 600 })],
   meta: [],
 }
 
@@ -170,6 +177,7 @@ export const migrations: readonly Migration[] = [
   { name: 'key of messages that are flagged \\Deleted', up: addDeletedKeys },
   { name: 'counts of folders, and whether each is complete', up: addFolderFacts },
   { name: 'contacts by email account', up: splitContacts },
+  { name: 'slots of accounts, webhooks and callbacks', up: addSlots },
 ]
 
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
@@ -237,6 +245,35 @@ async function splitContacts(db: Db): Promise<void> {
 const contactsAtOnce = 200
 const summedIndexes = ['contacts_by_total', 'contacts_by_direct', 'contacts_by_indirect', 'contacts_of_account']
 
+const slotsAtOnce = 200
+
+/** By owner, since all that is of one user is in one slot. Rows that have one, of a step that was cut short, stay. */
+async function addSlots(db: Db): Promise<void> {
+  const { users, developers, accounts, webhooks, outbox } = openCollections(db)
+  const missing = { slot: { $exists: false } }
+  await webhooks.updateMany({ ...missing, userId: null }, { $set: { slot: sharedSlot } })
+  for (const owners of [users, developers] as unknown as Collection<KeyDoc>[])
+    for (let after = ''; ;) {
+      const ids = await owners
+        .find({ _id: { $gt: after } }, { projection: { _id: 1 } })
+        .sort({ _id: 1 })
+        .limit(slotsAtOnce)
+        .toArray()
+      const last = ids.at(-1)
+      if (last === undefined) break
+      const isUser = (owners as unknown) === users
+      const updates = ids.map(({ _id }) => {
+        const filter = { ...missing, ...(isUser ? { userId: _id } : { developerId: _id, userId: null }) }
+        return { updateMany: { filter, update: { $set: { slot: slotOf(_id) } } } }
+      })
+      if (isUser)
+        for (const rows of [accounts, webhooks])
+          await (rows as unknown as Collection<KeyDoc>).bulkWrite(updates, { ordered: false })
+      await outbox.bulkWrite(updates, { ordered: false })
+      after = last._id
+    }
+}
+
 const notFound = new Set([26, 27])
 
 async function dropIndexes(db: Db, names: Readonly<Record<string, readonly string[]>>): Promise<void> {
@@ -282,6 +319,12 @@ export async function migrate(
 /** Never back: another node may be further. */
 async function setVersion({ meta }: Collections, version: number): Promise<void> {
   await meta.updateOne({ _id: 'schema' }, { $max: { version } }, { upsert: true })
+}
+
+/** Whether the schema is the one that this Mailroom makes, or a newer one. */
+export async function isCurrent({ meta }: Collections): Promise<boolean> {
+  const stored = await meta.findOne({ _id: 'schema' })
+  return typeof stored?.version === 'number' && stored.version > migrations.length
 }
 
 /** Whether a Mailroom has ever used the database. Makes nothing. */

@@ -8,12 +8,12 @@ import { openCollections, shapes } from './documents.ts'
 import type { Collections, ContactDoc, KeyDoc, MessageDoc, NonceDoc, Shape } from './documents.ts'
 import { guarded } from './errors.ts'
 import { nonceDoc } from './keyed.ts'
-import { leadPatienceMs } from './lead.ts'
+import { alonePatienceMs } from './members.ts'
 import { messageDoc } from './messages.ts'
 import { endCounting } from './folders.ts'
 import { copyNote, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
 
-export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'alone'> {
+export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'member'> {
   readonly role: Exclude<Role, 'service'>
   /** How long another process is waited for, and how often it is looked at. For tests. */
   readonly patienceMs?: number
@@ -90,8 +90,8 @@ export async function openMongoTransfer(options: MongoTransferOptions): Promise<
   const { host, name } = describeUri(options.uri)
   let alone = true
   const lost = (): void => void (alone = false)
-  const { patienceMs = leadPatienceMs, beatMs } = options
-  const { db, close } = await connect({ ...options, pool: 4, alone: { lost, patienceMs, beatMs } }, options.role)
+  const { patienceMs = alonePatienceMs, beatMs } = options
+  const { db, close } = await connect({ ...options, pool: 4, member: { lost, patienceMs, beatMs } }, options.role)
   const collections = openCollections(db)
   // A copy keeps the counts, and not that they are in doubt.
   if (options.role === 'source') await endCounting({ collections })

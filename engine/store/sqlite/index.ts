@@ -2,6 +2,7 @@
 import { AppError } from '../../errors.ts'
 import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
+import { soleNode } from '../slots.ts'
 import { createAccounts, createSqliteRemoval, createUsers } from './accounts.ts'
 import { backupFile } from './file.ts'
 import { createContacts } from './contacts.ts'
@@ -78,6 +79,7 @@ async function createStore(db: Database, path: string, now: () => number): Promi
     outbox,
     contacts: createContacts(db, keyed),
     nonces: createNonces(db, now),
+    nodes: soleNode(),
     tidy: removal.tidy,
     ping: (room = 0) => probeWrite(db, room, now),
     backup: (target) => backupFile(path, target),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Store } from '../../../engine/store/port.ts'
+import { allSlots } from '../../../engine/store/slots.ts'
 import { accountId } from './stage.ts'
 import { openAccounts } from './running.ts'
 
@@ -20,20 +21,20 @@ function orphaned(ageMs: number): (store: Store) => Store {
 
 test('an account with its user is started', async (t) => {
   const { accounts } = await openAccounts(t)
-  await accounts.startAll()
+  await accounts.gained(allSlots)
   assert.notEqual(accounts.view(accountId), null)
 })
 
 test('an account without its user is not started, and stays while its user may be on the way', async (t) => {
   const { accounts, store } = await openAccounts(t, { wrap: orphaned(60_000) })
-  await accounts.startAll()
+  await accounts.gained(allSlots)
   assert.equal(accounts.view(accountId), null)
   assert.notEqual(await store.accounts.get(accountId), null)
 })
 
 test('an account that was left without its user is removed', async (t) => {
   const { accounts, store } = await openAccounts(t, { wrap: orphaned(2 * 3_600_000) })
-  await accounts.startAll()
+  await accounts.gained(allSlots)
   assert.equal(accounts.view(accountId), null)
   assert.equal(await store.accounts.get(accountId), null)
 })

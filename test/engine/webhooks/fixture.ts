@@ -19,6 +19,7 @@ import type {
   UserRecord,
 } from '../../../engine/store/records.ts'
 import { freshCursor } from '../../../engine/store/rows.ts'
+import { allSlots } from '../../../engine/store/slots.ts'
 import { createWebhooks, type Webhooks } from '../../../engine/webhooks/index.ts'
 import type { Mail } from '../../../engine/webhooks/contents.ts'
 import type { Asking } from '../../../engine/webhooks/explain.ts'
@@ -148,7 +149,7 @@ export async function createRig(): Promise<Rig> {
         undo,
         baseUrl: () => 'https://mail.example',
       })
-      await webhooks.startAll()
+      await webhooks.gained(allSlots)
       const stop = (): Promise<void> => {
         undo.close()
         return webhooks.stopAll()

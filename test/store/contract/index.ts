@@ -99,6 +99,9 @@ function lateStore(current: () => Store): Store {
     get kind() {
       return late('kind')
     },
+    get nodes() {
+      return late('nodes')
+    },
     get developers() {
       return late('developers')
     },

@@ -1,0 +1,238 @@
+/**
+ * Calls that concern one user are answered by the node that owns the user: it has the connections to the mailboxes and
+ * writes all that is the user's. A node that gets such a call for another one passes it on as it came, and the answer
+ * back, both piece by piece; who the caller is and what it may is found out there. While nobody owns the user, or the
+ * owner is being replaced, the call waits, up to its deadline.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  AppError,
+  type Engine,
+  isAppError,
+  lookPath,
+  type Owner,
+  type PeerAnswer,
+  toAppError,
+} from '../engine/index.ts'
+import { markRelayed, relayHeader, relayValue } from './addresses.ts'
+import { continueBody } from './middleware/body.ts'
+import { answerError } from './server.ts'
+import type { Served } from './system.ts'
+
+/** Bodies up to this size are held, so that the call can be repeated at another node. */
+const heldBytes = 65_536
+const lookAgainMs = 250
+/** Of a node that does not own the user, or not any more: nothing was done. */
+const misdirected = 421
+const retryAfterMs = 2000
+
+/** Whose call it is: an id that names a slot; 'any' = a node that owns slots. */
+type Key = { readonly id: string } | 'any' | null
+
+/** Of the path alone, as it is on the wire. */
+const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/?]+)/
+const ofAccount = /^\/(?:admin\/accounts|downloads)\/([^/?]+)/
+const ofWebhook = /^\/(?:lite|2\.0|admin)\/webhooks\/([^/?]+)/
+const ofDelivery = /^\/(?:admin\/deliveries|app\/logs\/webhooks)\/([0-9a-f]+)/
+const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
+/** The state of a sign-in ends with the token's slot; see consent.ts. */
+const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
+const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
+/** Sessions of the console are in the memory of one node. */
+const ofConsole = /^\/console(?:[/?]|$)/
+
+export function createForwarding(engine: Engine) {
+  const { nodes } = engine.store
+
+  const keyOf = (request: IncomingMessage, served: Served): Promise<Key> => keyOfCall(engine, request, served)
+
+  function ownerOf(key: Exclude<Key, null>): Owner {
+    if (key !== 'any') return nodes.ownerOf(key.id)
+    if (nodes.ownsAny()) return 'here'
+    const [address] = nodes.others(true)
+    return address === undefined ? null : { address }
+  }
+
+  return {
+    /** In front of the app, for clients. */
+    outer(app: RequestListener, served: Served): RequestListener {
+      return (request, response) => {
+        if (nodes.ownsAll()) {
+          app(request, response)
+          return
+        }
+        keyOf(request, served).then(
+          (key) => {
+            if (key === null || ownerOf(key) === 'here') app(request, response)
+            else void forward(engine, request, response, () => ownerOf(key), app)
+          },
+          (error: unknown) => answerError(response, toAppError(error)),
+        )
+      }
+    },
+    /** In front of the app, for other nodes. */
+    inner(app: RequestListener): RequestListener {
+      return (request, response) => {
+        if (request.url === lookPath) {
+          void nodes.look()
+          response.writeHead(204).end()
+          return
+        }
+        markRelayed(request)
+        keyOf(request, 'all').then(
+          (key) => {
+            if (key === null || ownerOf(key) === 'here') app(request, response)
+            else response.writeHead(misdirected).end()
+          },
+          (error: unknown) => answerError(response, toAppError(error)),
+        )
+      }
+    },
+  }
+}
+
+async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessage, served: Served): Promise<Key> {
+  const operators = served !== 'api'
+  if (!operators && /^\/(?:admin|console)(?:[/?]|$)/.test(url)) return null
+  const user = ofUser.exec(url)?.[1]
+  if (user !== undefined) return { id: user }
+  if (makesUser.test(url)) return method === 'POST' ? 'any' : null
+  const token = (ofToken.exec(url) ?? ofSignIn.exec(url))?.[1]
+  if (token !== undefined) return { id: token }
+  if (ofConsole.test(url)) return { id: 'console' }
+  const account = ofAccount.exec(url)?.[1]
+  if (account !== undefined) return owned(await store.accounts.get(account))
+  const webhook = ofWebhook.exec(url)?.[1]
+  if (webhook !== undefined) return owned(await store.webhooks.get(webhook))
+  const delivery = ofDelivery.exec(url)?.[1]
+  return delivery === undefined ? null : owned(await store.outbox.get(delivery))
+}
+
+function owned(row: { readonly userId: string | null; readonly developerId: string } | null): Key {
+  return row && { id: row.userId ?? row.developerId }
+}
+
+const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])
+
+function headersOf(engine: Engine, request: IncomingMessage): string[] {
+  const headers = request.rawHeaders.flatMap((name, at, all) =>
+    at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
+  )
+  return [...headers, relayHeader, relayValue(engine.config, request)]
+}
+
+async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
+  const { 'content-length': length, 'transfer-encoding': coding } = request.headers
+  if (coding === undefined && !(Number(length) > 0)) return null
+  const chunks: Buffer[] = []
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+async function forward(
+  engine: Engine,
+  request: IncomingMessage,
+  response: ServerResponse,
+  ownerOf: () => Owner,
+  app: RequestListener,
+): Promise<void> {
+  const { nodes } = engine.store
+  const until = performance.now() + engine.config.MAILROOM_REQUEST_TIMEOUT
+  const gone = new AbortController()
+  response.once('close', () => gone.abort())
+  const isLong =
+    request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > heldBytes
+  let body: Buffer | IncomingMessage | null = request
+  try {
+    while (!gone.signal.aborted) {
+      const owner = ownerOf()
+      if (owner === 'here' && body === request) {
+        app(request, response)
+        return
+      }
+      const address = owner === 'here' ? nodes.address() : (owner?.address ?? null)
+      if (address !== null && (!isLong || (await isAt(engine, address)))) {
+        if (body === request) {
+          continueBody(request, response)
+          if (!isLong) body = await heldBody(request)
+        }
+        const call = {
+          method: request.method ?? 'GET',
+          path: request.url ?? '/',
+          headers: headersOf(engine, request),
+          body,
+        }
+        const answer = await ask(engine, address, call, ownerOf, gone.signal)
+        if (answer !== null) {
+          await passOn(response, answer)
+          return
+        }
+        if (isLong) break
+      }
+      if (performance.now() > until) break
+      await nodes.look()
+      await sleep(lookAgainMs)
+    }
+    if (!gone.signal.aborted) answerError(response, unowned())
+  } catch (error) {
+    if (response.headersSent) response.destroy()
+    else answerError(response, isAppError(error, 'network') ? unowned() : toAppError(error))
+  }
+}
+
+function unowned(): AppError {
+  const words = 'the user is being handed over to another process; try again'
+  return new AppError('account_unavailable', words, { retryAfterMs })
+}
+
+/** A body that can be sent but once is sent to a node that answers. */
+async function isAt({ peers }: Engine, address: string): Promise<boolean> {
+  return (await peers.tell(address, lookPath)) !== 0
+}
+
+type Call = Omit<Parameters<Engine['peers']['call']>[1], 'signal'>
+
+/**
+ * null: nothing was done, and another node may do it. A node that falls silent during a read is not waited for when its
+ * successor is known. Rejects when it is not known what became of a write.
+ */
+async function ask(
+  { peers }: Engine,
+  address: string,
+  call: Call,
+  ownerOf: () => Owner,
+  gone: AbortSignal,
+): Promise<PeerAnswer | null> {
+  const isRead = call.method === 'GET' || call.method === 'HEAD'
+  const replaced = new AbortController()
+  const timer = setInterval(() => {
+    const owner = ownerOf()
+    if (owner === 'here' || (owner !== null && owner.address !== address)) replaced.abort()
+  }, lookAgainMs)
+  try {
+    const answer = await peers.call(address, { ...call, signal: AbortSignal.any([gone, replaced.signal]) })
+    if (answer.status !== misdirected) return answer
+    answer.body.resume()
+    return null
+  } catch (error) {
+    if (gone.aborted) throw error
+    if (isRead || (isAppError(error, 'network') && notSent.has(String(error.details['reason'])))) return null
+    throw error
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/** No connection was made. */
+const notSent = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+
+async function passOn(response: ServerResponse, { status, headers, body }: PeerAnswer): Promise<void> {
+  for (const [name, value] of Object.entries(headers))
+    if (value !== undefined && !hopByHop.has(name)) response.setHeader(name, value)
+  response.writeHead(status)
+  // Of a stream of events the headers go out at once.
+  response.flushHeaders()
+  await pipeline(body, response)
+}

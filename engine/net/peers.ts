@@ -1,0 +1,141 @@
+/**
+ * Calls between the nodes, HTTP over TLS with a pre-shared key (RFC 4279, with an ephemeral key exchange: RFC 5489).
+ * Both sides prove in the handshake that they have the key, which comes of MAILROOM_SECRET; without it no byte of HTTP
+ * is read or sent.
+ */
+import type { IncomingMessage, RequestListener } from 'node:http'
+import { createServer, type Server } from 'node:https'
+import { type AddressInfo, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import type { Readable } from 'node:stream'
+import { connect } from 'node:tls'
+import { Agent, request } from 'undici'
+import { AppError, errnoOf } from '../errors.ts'
+import { withinTime } from '../waits.ts'
+
+const tls = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
+const identity = 'mailroom'
+const connectMs = 2000
+const tellMs = 2000
+/** Of one node to another. */
+const connectionsPerNode = 256
+/** The asking side closes an idle connection before the answering one does. */
+const idleMs = { asking: 30_000, answering: 75_000 } as const
+const maxHeaderBytes = 48 * 1024
+
+export interface PeerCall {
+  readonly method: string
+  readonly path: string
+  /** Name, value, name, value … */
+  readonly headers: readonly string[]
+  readonly body: Buffer | Readable | null
+  readonly signal: AbortSignal
+}
+
+export interface PeerAnswer {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly body: Readable
+}
+
+export interface Peers {
+  /** Answers where other nodes reach this one. `bad_request` when it cannot listen there. */
+  listen(listener: RequestListener, host: string, port: number): Promise<string>
+  /** Rejects with `network` when no connection was made or it broke. */
+  call(address: string, call: PeerCall): Promise<PeerAnswer>
+  /** An empty POST; answers the status, 0 without an answer. */
+  tell(address: string, path: string): Promise<number>
+  close(): Promise<void>
+}
+
+export function createPeers(key: Buffer): Peers {
+  const agent = agentWith(key)
+  let server: Server | null = null
+
+  async function call(address: string, { method, path, headers, body, signal }: PeerCall): Promise<PeerAnswer> {
+    try {
+      const options = { dispatcher: agent, method, headers: [...headers], body, signal } as Parameters<
+        typeof request
+      >[1]
+      const answer = await request(`https://${address}${path}`, options)
+      return { status: answer.statusCode, headers: answer.headers, body: answer.body }
+    } catch (cause) {
+      const reason = errnoOf(cause) ?? 'unknown'
+      throw new AppError('network', `the node at ${address} does not answer`, { cause, details: { reason } })
+    }
+  }
+
+  return {
+    call,
+    async listen(listener, host, port) {
+      const options = { ...tls, pskCallback: (_: unknown, name: string) => (name === identity ? key : null) }
+      server = createServer({ ...options, maxHeaderSize: maxHeaderBytes, requireHostHeader: false }, listener)
+      server.requestTimeout = 0
+      server.keepAliveTimeout = idleMs.answering
+      await listening(server, host, port)
+      const { port: chosen } = server.address() as AddressInfo
+      return `${isIP(host) === 6 ? `[${host}]` : host}:${chosen}`
+    },
+    async tell(address, path) {
+      try {
+        const signal = AbortSignal.timeout(tellMs)
+        const { status, body } = await call(address, { method: 'POST', path, headers: [], body: null, signal })
+        body.resume()
+        return status
+      } catch {
+        return 0
+      }
+    },
+    async close() {
+      const closed = new Promise<void>((resolve) => (server === null ? resolve() : server.close(() => resolve())))
+      server?.closeIdleConnections()
+      await agent.destroy()
+      await withinTime(1000, closed)
+      server?.closeAllConnections()
+    },
+  }
+}
+
+function agentWith(key: Buffer): Agent {
+  return new Agent({
+    connect: ({ hostname, port }, callback) => {
+      const pskCallback = () => ({ psk: key, identity })
+      const host = hostname.replace(/^\[|\]$/g, '')
+      const socket = connect({ ...tls, host, port: Number(port), pskCallback, checkServerIdentity: () => undefined })
+      socket.setNoDelay()
+      const timer = setTimeout(() => socket.destroy(new Error('no connection in time')), connectMs)
+      const end = (error: Error | null): void => {
+        clearTimeout(timer)
+        socket.off('error', end)
+        if (error === null) callback(null, socket)
+        else callback(error, null)
+      }
+      socket.once('secureConnect', () => end(null)).once('error', end)
+    },
+    connections: connectionsPerNode,
+    pipelining: 1,
+    keepAliveTimeout: idleMs.asking,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: maxHeaderBytes,
+  })
+}
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const words = `MAILROOM_NODE_HOST, MAILROOM_NODE_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`
+      reject(new AppError('bad_request', words, { cause }))
+    })
+    // A client without the key: nothing of it is kept.
+    server.on('tlsClientError', (_, socket) => socket.destroy())
+    server.listen(port, host, resolve)
+  })
+}
+
+/** The address that stands for this machine where one listens on all of its addresses. */
+export function ownAddress(): string {
+  const found = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
+  const outer = found.filter(({ internal }) => !internal)
+  return (outer.find(({ family }) => family === 'IPv4') ?? outer[0])?.address ?? '127.0.0.1'
+}

@@ -1,0 +1,57 @@
+/** What the engine does when it gains or sheds slots, and with what other nodes tell it. */
+import type { Accounts } from './accounts/index.ts'
+import type { Developers } from './developers.ts'
+import type { Settings } from './settings.ts'
+import type { KeptStore } from './store/kept-records.ts'
+import type { News, SlotWork } from './store/slots.ts'
+import type { Webhooks } from './webhooks/index.ts'
+
+interface Deps {
+  readonly store: KeptStore
+  readonly accounts: Pick<Accounts, 'gained' | 'shed' | 'reread' | 'countIn'>
+  readonly webhooks: Pick<Webhooks, 'gained' | 'shed' | 'rereadWebhook' | 'rereadChannel'>
+  readonly developers: Pick<Developers, 'reread'>
+  readonly settings: Pick<Settings, 'load'>
+  readonly announce: () => void
+}
+
+/** An empty slot is work too, so that new users are spread. */
+const ofAccount = 256
+
+export function createSlotWork({ store, accounts, webhooks, developers, settings, announce }: Deps): SlotWork {
+  const followers: Record<News['what'], (id: string) => Promise<void>> = {
+    async account(id) {
+      store.forgetKept()
+      await accounts.reread(id)
+    },
+    async user(id) {
+      store.forgetKept()
+      if (!store.nodes.owns(id)) return
+      const owned = await store.accounts.listByUser(id)
+      await Promise.all(owned.map((account) => accounts.reread(account.id)))
+    },
+    webhook: (id) => webhooks.rereadWebhook(id),
+    developer: (id) => developers.reread(id),
+    channel(id) {
+      webhooks.rereadChannel(id)
+      return Promise.resolve()
+    },
+    settings: () => settings.load(),
+  }
+  return {
+    async gained(slots) {
+      store.forgetKept()
+      await webhooks.gained(slots)
+      await accounts.gained(slots)
+    },
+    async shed(slots) {
+      // Webhooks last: what accounts have just stored is not begun any more, and goes out at the next owner.
+      await accounts.shed(slots)
+      await webhooks.shed(slots)
+      store.forgetKept()
+    },
+    heard: ({ what, id }) => followers[what](id),
+    weightOf: (slot) => 1 + ofAccount * accounts.countIn(slot),
+    announce,
+  }
+}

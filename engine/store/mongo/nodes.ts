@@ -1,0 +1,325 @@
+/**
+ * The nodes on MongoDB. machines/node.machine.ts says what a node does after each look; here it is done.
+ *
+ * A claim takes an epoch that no claim before it had, and the slots by a compare with their owner. From then on writes
+ * of an owner before are refused: an email account keeps the epoch of its last claim (accounts.ts), and callbacks that
+ * wait in slots whose owner did not release them get it (outbox.ts).
+ *
+ * An idle node costs two commands a beat. Slots are read when a count says that they have changed.
+ */
+import type { Collection } from 'mongodb'
+import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../../../machines/node.machine.ts'
+import { toAppError } from '../../errors.ts'
+import type { Logger } from '../../observe/log.ts'
+import { createExclusive, pause } from '../../waits.ts'
+import { allSlots, slotCount, slotOf, type Lease, type News, type Nodes, type Owner, type SlotWork } from '../slots.ts'
+import type { MongoContext } from './documents.ts'
+import { isDuplicate } from './errors.ts'
+import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
+
+export interface SlotDoc {
+  readonly _id: string
+  readonly slot: number
+  /** Id of a node; one that is not there any more owns nothing. '' = released. */
+  readonly owner: string
+  readonly epoch: number
+  /** When it was released. */
+  readonly weight: number
+}
+
+export interface NewsDoc extends News {
+  readonly _id: string
+  readonly by: string
+  /** A date, for the TTL index. */
+  readonly at: Date
+}
+
+/** Slots that are handed over at once. */
+const shedAtOnce = 64
+/** Beats without an answer after which no more is written: others bury a node after fifteen. */
+const beatsUnanswered = 8
+/** News that were given a number before, and are written after others. */
+const newsReadAgain = 100
+
+interface Deps {
+  readonly context: MongoContext
+  readonly member: Member
+  readonly lease: Lease
+  readonly log: Logger
+}
+
+const slotId = (slot: number): string => slot.toString(16).padStart(3, '0')
+const newsId = (number: number): string => String(number).padStart(12, '0')
+
+export async function createNodes(deps: Deps): Promise<Nodes & { readonly stop: () => Promise<void> }> {
+  const node = new MongoNode(deps)
+  await node.prepare()
+  return {
+    owns: (id) => deps.lease.serves(slotOf(id)),
+    ownsSlot: (slot) => deps.lease.serves(slot),
+    ownsAll: () => deps.lease.isWhole,
+    ownsAny: () => deps.lease.serving().length > 0,
+    address: () => node.address,
+    ownerOf: (id) => node.ownerOf(slotOf(id)),
+    others: (working) => node.others(working),
+    start: (work, address) => node.start(work, address),
+    look: () => node.look(),
+    tell: (news) => node.tell(news),
+    leave: (withinMs) => node.leave(withinMs),
+    mayWrite: () => node.mayWrite(),
+    stop: () => node.stop(),
+  }
+}
+
+class MongoNode {
+  readonly #deps: Deps
+  readonly #slots: Collection<SlotDoc>
+  readonly #news: Collection<NewsDoc>
+  #state: NodeState
+  #work: SlotWork | null = null
+  address: string | null = null
+  #timer: NodeJS.Timeout | undefined
+  /** Looks, and what comes of them, one after the other. */
+  readonly #inTurn = createExclusive()
+  #looking: Promise<void> | null = null
+  #doing: Promise<void> | null = null
+  #nodes: readonly NodeDoc[] = []
+  #views: readonly SlotDoc[] = []
+  /** Version and ids of the nodes when the slots were read. */
+  #readAt = ''
+  #newsRead = new Set<string>()
+  #lastNews = 0
+  #answeredAt = performance.now()
+  #ended = false
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+    this.#state = deps.member.state
+    this.#slots = deps.context.collections.slots as unknown as Collection<SlotDoc>
+    this.#news = deps.context.collections.news as unknown as Collection<NewsDoc>
+  }
+
+  /** Makes the slots of a new database. */
+  async prepare(): Promise<void> {
+    if ((await this.#slots.countDocuments({})) < slotCount) {
+      const docs = allSlots.map((slot) => ({ _id: slotId(slot), slot, owner: '', epoch: 0, weight: 1 }))
+      await this.#slots.insertMany(docs, { ordered: false }).catch((error: unknown) => {
+        if (!isDuplicate(error, ['_id_'])) throw error
+      })
+    }
+    this.#lastNews = (await readMembers(this.#deps.member.members)).shared.news
+  }
+
+  async start(work: SlotWork, address: string | null): Promise<void> {
+    const { member } = this.#deps
+    this.#work = work
+    this.address = address
+    member.stop()
+    await member.beat({ address })
+    await this.look()
+    await this.#doing
+    if (this.#deps.lease.serving().length === 0) await work.gained([])
+    this.#timer = setInterval(() => void this.look(), member.beatMs).unref()
+  }
+
+  ownerOf(slot: number): Owner {
+    const { lease, member } = this.#deps
+    if (lease.serves(slot)) return 'here'
+    const owner = this.#views[slot]?.owner ?? ''
+    const address = owner === member.id ? null : this.#nodes.find(({ _id }) => _id === owner)?.address
+    return address ? { address } : null
+  }
+
+  others(working = false): string[] {
+    const owners = working ? new Set(this.#views.map(({ owner }) => owner)) : null
+    const others = this.#nodes.filter(({ _id }) => _id !== this.#deps.member.id && (owners?.has(_id) ?? true))
+    return others.flatMap(({ address }) => address ?? [])
+  }
+
+  mayWrite(): boolean {
+    return this.#work === null || performance.now() - this.#answeredAt < beatsUnanswered * this.#deps.member.beatMs
+  }
+
+  /** Never rejects. Of looks that are asked for while one is under way the last one follows it. */
+  look(): Promise<void> {
+    const look = (this.#looking ??= this.#inTurn(async () => {
+      this.#looking = null
+      if (!this.#ended) await this.#look().catch((error: unknown) => this.#failed(error))
+    }))
+    return look
+  }
+
+  #failed(error: unknown): void {
+    this.#state = stepNode(this.#state, { type: 'failed' }).state
+    this.#deps.log.debug({ err: toAppError(error) }, 'the database did not answer the look at the nodes')
+  }
+
+  async #look(): Promise<void> {
+    const { member } = this.#deps
+    const begunAt = performance.now()
+    if (!(await member.beat({ load: this.#load(), leaving: this.#state.phase === 'leaving' }))) {
+      await this.stop()
+      return
+    }
+    this.#answeredAt = begunAt
+    const seen = await readMembers(member.members)
+    const at = performance.now()
+    this.#nodes = seen.nodes
+    await this.#readSlots(seen)
+    await this.#readNews(seen)
+    const slots = this.#slotViews()
+    const { state, commands } = stepNode(this.#state, { type: 'looked', at, nodes: seen.nodes.map(viewOf), slots })
+    this.#state = state
+    const { bury: dead, claim } = commands
+    if (dead.length > 0) {
+      for (const one of dead) await this.#bury(one)
+      this.#readAt = ''
+      return this.#look()
+    }
+    // What could not be released is handed over before anything else.
+    const shed = [...new Set([...this.#deps.lease.closing(), ...commands.shed])]
+    if (this.#doing !== null || claim.length + shed.length === 0 || !member.works) return
+    this.#doing = this.#do(claim, shed).finally(() => (this.#doing = null))
+  }
+
+  #load(): number {
+    return this.#deps.lease.serving().reduce((sum, slot) => sum + this.#weightOf(slot), 0)
+  }
+
+  #weightOf(slot: number): number {
+    return this.#work?.weightOf(slot) ?? 1
+  }
+
+  async #readSlots({ nodes, shared }: Seen): Promise<void> {
+    const now = [shared.version, ...nodes.map(({ _id }) => _id)].join(' ')
+    if (now === this.#readAt) return
+    this.#views = await this.#slots.find({}).sort({ _id: 1 }).toArray()
+    this.#readAt = now
+  }
+
+  /**
+   * Own slots weigh what they are. Others weigh what they did when they were handed over last, or what their owner says
+   * of them all, whichever is more: of the two one may be from before.
+   */
+  #slotViews(): SlotView[] {
+    const { lease, member } = this.#deps
+    const known = new Map<string, number>()
+    for (const { owner, weight } of this.#views) known.set(owner, (known.get(owner) ?? 0) + weight)
+    const more = new Map(this.#nodes.map(({ _id, load }) => [_id, Math.max(1, load / (known.get(_id) ?? Infinity))]))
+    return this.#views.map(({ slot, owner, epoch, weight }) => {
+      // A claim of this process may be unread.
+      const isOwn = owner === member.id || (owner === '' && lease.epochOf(slot) !== undefined)
+      if (isOwn) return { slot, epoch, owner: member.id, weight: this.#weightOf(slot) }
+      return { slot, epoch, owner, weight: weight * (more.get(owner) ?? 1) }
+    })
+  }
+
+  /** What a process that is known to have ended has left cannot be written to any more: as if it had released it. */
+  async #bury({ id, beat, ended }: NodeCommands['bury'][number]): Promise<void> {
+    const { member, log } = this.#deps
+    if (!(await bury(member.members, { id, beat }))) return
+    log.warn({ node: id }, ended ? 'a node has ended' : 'a node is silent: its work is taken over')
+    if (ended) await this.#slots.updateMany({ owner: id }, { $set: { owner: '' } })
+    await count(member.members, { version: 1 })
+  }
+
+  async #claim(slots: readonly SlotView[]): Promise<void> {
+    const { member, lease, log } = this.#deps
+    const { term } = await count(member.members, { term: 1 })
+    for (const [owner, own] of Map.groupBy(slots, (one) => one.owner)) {
+      const these = own.length === slotCount ? {} : { _id: { $in: own.map(({ slot }) => slotId(slot)) } }
+      const taken = { ...these, owner, epoch: { $lt: term } }
+      await this.#slots.updateMany(taken, { $set: { owner: member.id, epoch: term } })
+    }
+    const owned = await this.#slots.find({ owner: member.id }).toArray()
+    await this.#fence(slots, owned, term)
+    await count(member.members, { version: 1 })
+    this.#readAt = ''
+    const gained = lease.set(owned)
+    log.info({ slots: gained.length, owned: owned.length }, 'slots claimed')
+    await this.#work?.gained(gained)
+    await member.beat({ load: this.#load() })
+  }
+
+  /** Callbacks that wait in slots whose owner may still be at work: it records nothing more of them. */
+  async #fence(claimed: readonly SlotView[], owned: readonly SlotDoc[], term: number): Promise<void> {
+    const unreleased = new Set(claimed.flatMap(({ slot, owner }) => (owner === '' ? [] : [slot])))
+    const slots = owned.flatMap(({ slot, epoch }) => (epoch === term && unreleased.has(slot) ? [slot] : []))
+    if (slots.length === 0) return
+    const { outbox } = this.#deps.context.collections
+    const waiting = { state: 'pending', slot: { $in: slots } } as const
+    await outbox.updateMany(waiting, { $max: { fence: term }, $inc: { v: 1 } })
+  }
+
+  /** Never rejects: what fails is tried again after the next look. Looks go on meanwhile. */
+  async #do(claim: readonly SlotView[], shed: readonly number[]): Promise<void> {
+    try {
+      if (claim.length > 0) await this.#claim(claim)
+      for (let at = 0; at < shed.length && !this.#ended; at += shedAtOnce)
+        await this.#shed(shed.slice(at, at + shedAtOnce))
+      if (shed.length === 0) return
+      await this.#deps.member.beat({ load: this.#load() })
+      this.#deps.log.info({ slots: shed.length }, 'slots handed over')
+    } catch (error) {
+      this.#readAt = ''
+      this.#deps.log.warn({ err: toAppError(error) }, 'slots not claimed or handed over yet')
+    }
+  }
+
+  async #shed(slots: readonly number[]): Promise<void> {
+    const { member, lease } = this.#deps
+    const weights = slots.map((slot) => this.#weightOf(slot))
+    lease.close(slots)
+    await this.#work?.shed(slots)
+    const releases = slots.map((slot, at) => ({
+      updateOne: {
+        filter: { _id: slotId(slot), owner: member.id },
+        update: { $set: { owner: '', weight: weights[at] ?? 1 } },
+      },
+    }))
+    await this.#slots.bulkWrite(releases, { ordered: false })
+    lease.drop(slots)
+    await count(member.members, { version: 1 })
+    this.#work?.announce()
+  }
+
+  async tell({ what, id }: News): Promise<void> {
+    const { member } = this.#deps
+    if (this.#nodes.length < 2) return
+    const { news } = await count(member.members, { news: 1 })
+    await this.#news.insertOne({ _id: newsId(news), what, id, by: member.id, at: new Date(this.#deps.context.now()) })
+    this.#work?.announce()
+  }
+
+  async #readNews({ shared: { news } }: Seen): Promise<void> {
+    if (news === this.#lastNews) return
+    const from = newsId(Math.max(0, this.#lastNews - newsReadAgain))
+    const found = await this.#news.find({ _id: { $gt: from }, by: { $ne: this.#deps.member.id } }).toArray()
+    this.#lastNews = news
+    const fresh = found.filter(({ _id }) => !this.#newsRead.has(_id))
+    this.#newsRead = new Set(found.map(({ _id }) => _id))
+    for (const { what, id } of fresh)
+      await this.#work?.heard({ what, id }).catch((error: unknown) => {
+        this.#deps.log.warn({ what, id, err: toAppError(error) }, 'news of another node not followed')
+      })
+  }
+
+  async leave(withinMs: number): Promise<void> {
+    const { lease, member } = this.#deps
+    this.#state = stepNode(this.#state, { type: 'leave' }).state
+    const until = performance.now() + withinMs
+    const isTaken = (): boolean => this.#nodes.some((one) => one._id !== member.id && one.works && !one.leaving)
+    while (!this.#ended && isTaken() && lease.serving().length > 0 && performance.now() < until) {
+      await this.look()
+      await this.#doing
+      await pause(50, AbortSignal.timeout(50))
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#ended = true
+    clearInterval(this.#timer)
+    this.#deps.lease.clear()
+    await this.#deps.member.release()
+  }
+}

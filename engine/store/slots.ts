@@ -1,0 +1,166 @@
+/**
+ * Slots: users by the hash of their id. Who owns a slot owns all email accounts and webhooks of its users. What belongs
+ * to a developer alone is in the slot of the developer's id.
+ */
+import { hash } from 'node:crypto'
+import { AppError } from '../errors.ts'
+import { newId } from './ids.ts'
+
+/** Fixed when a database is made. */
+export const slotCount = 4096
+
+/** Of a user's id, or of a developer's. */
+export function slotOf(id: string): number {
+  return Number.parseInt(hash('sha256', id, 'hex').slice(0, 3), 16)
+}
+
+/** Of webhooks of the application: every node has them. */
+export const sharedSlot = -1
+
+/** What a row is owned by. */
+export function slotOfRow({ userId, developerId }: { readonly userId: string | null; readonly developerId: string }) {
+  return slotOf(userId ?? developerId)
+}
+
+/** The slots that this process owns, each with the epoch of its claim. */
+export class Lease {
+  readonly #epochs = new Map<number, number>()
+  readonly #closing = new Set<number>()
+  #common: number | null = null
+
+  /** As they are in the database. Answers those that are new. */
+  set(owned: readonly { readonly slot: number; readonly epoch: number }[]): number[] {
+    const gained = owned.flatMap(({ slot }) => (this.#epochs.has(slot) ? [] : [slot]))
+    const kept = new Set(owned.map(({ slot }) => slot))
+    for (const slot of this.#epochs.keys()) if (!kept.has(slot)) this.drop([slot])
+    for (const { slot, epoch } of owned) this.#epochs.set(slot, epoch)
+    const epochs = new Set(this.#epochs.values())
+    const [first = null] = epochs
+    this.#common = epochs.size === 1 ? first : null
+    return gained
+  }
+
+  /** They are being handed over: nothing new is begun in them, what is under way may still be written. */
+  close(slots: readonly number[]): void {
+    for (const slot of slots) this.#closing.add(slot)
+  }
+
+  drop(slots: readonly number[]): void {
+    for (const slot of slots) {
+      this.#epochs.delete(slot)
+      this.#closing.delete(slot)
+    }
+  }
+
+  clear(): void {
+    this.drop([...this.#epochs.keys()])
+  }
+
+  /** Those that are being handed over. */
+  closing(): number[] {
+    return [...this.#closing]
+  }
+
+  /** All that are owned and not being handed over. */
+  serving(): number[] {
+    return [...this.#epochs.keys()].filter((slot) => !this.#closing.has(slot))
+  }
+
+  serves(slot: number): boolean {
+    return this.#epochs.has(slot) && !this.#closing.has(slot)
+  }
+
+  /** undefined = another process owns it, or nobody. */
+  epochOf(slot: number): number | undefined {
+    return this.#epochs.get(slot)
+  }
+
+  /** Every slot: a query needs no condition. */
+  get isWhole(): boolean {
+    return this.#epochs.size === slotCount && this.#closing.size === 0
+  }
+
+  /** The epoch that all slots have; null = not all are owned, or they were claimed one after the other. */
+  get commonEpoch(): number | null {
+    return this.isWhole ? this.#common : null
+  }
+}
+
+/** What other nodes have to know; they read the record again. */
+export interface News {
+  readonly what: 'account' | 'user' | 'webhook' | 'developer' | 'channel' | 'settings'
+  readonly id: string
+}
+
+/** What the engine does with its slots. Each resolves when it is done. */
+export interface SlotWork {
+  gained(slots: readonly number[]): Promise<void>
+  /** Ends everything that belongs to them. */
+  shed(slots: readonly number[]): Promise<void>
+  heard(news: News): Promise<void>
+  /** There is something to see for other nodes: they may look at once. */
+  announce(): void
+  /** Work that each slot is, for the balance between nodes. */
+  weightOf(slot: number): number
+}
+
+/** Who owns a user's slot: this process, the node that listens at an address, or nobody at the moment. */
+export type Owner = 'here' | { readonly address: string } | null
+
+/** The nodes that share the store. */
+export interface Nodes {
+  /** Whether this process owns the slot of this user, or of this developer. */
+  owns(id: string): boolean
+  ownsSlot(slot: number): boolean
+  /** Whether no other process owns anything. */
+  ownsAll(): boolean
+  ownerOf(id: string): Owner
+  /** Whether this process owns anything. */
+  ownsAny(): boolean
+  /** Where this process listens; null = nowhere. */
+  address(): string | null
+  /** Where the others listen; `working`: only of those that own slots. */
+  others(working?: boolean): string[]
+  /** Takes slots and starts their work. `address`: where this one listens. Resolves when the first ones are started. */
+  start(work: SlotWork, address: string | null): Promise<void>
+  /** Looks at the database now. */
+  look(): Promise<void>
+  /** Writes it down for the other nodes, which read it within some seconds. */
+  tell(news: News): Promise<void>
+  /** Hands all slots over, to nodes that take them, within this time. */
+  leave(withinMs: number): Promise<void>
+  /** false: the database has not answered for so long that others may have taken the slots. */
+  mayWrite(): boolean
+}
+
+export const allSlots: readonly number[] = Array.from({ length: slotCount }, (_, slot) => slot)
+
+/** The embedded store: one process owns everything. */
+export function soleNode(): Nodes {
+  return {
+    owns: () => true,
+    ownsSlot: () => true,
+    ownsAll: () => true,
+    ownerOf: () => 'here',
+    ownsAny: () => true,
+    address: () => null,
+    others: () => [],
+    start: (work) => work.gained(allSlots),
+    look: () => Promise.resolve(),
+    tell: () => Promise.resolve(),
+    leave: () => Promise.resolve(),
+    mayWrite: () => true,
+  }
+}
+
+/** An id for a new user, who belongs to this process if it owns anything. */
+export function newUserId(nodes: Pick<Nodes, 'owns' | 'ownsAny'>): string {
+  let id = newId()
+  if (nodes.ownsAny()) while (!nodes.owns(id)) id = newId()
+  return id
+}
+
+/** Of a write for a slot that another node has taken. */
+export function slotLost(slot: number): AppError {
+  return new AppError('lease_lost', 'another node owns the account by now', { details: { slot } })
+}
