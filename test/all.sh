@@ -28,18 +28,20 @@ export MAILROOM_TEST_ARTEFACTS=${MAILROOM_TEST_ARTEFACTS:-$PWD/artefacts}
 mkdir -p "$MAILROOM_TEST_ARTEFACTS"
 export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb,chromium
 
-section 'what takes long, and the store on MongoDB'
-MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts'
+section 'what takes long, kills, and the store on MongoDB'
+MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts' 'test/hostile/kills-*.test.ts'
 
 section 'the whole service on MongoDB'
-# The other files hold no test that the store makes different.
+# The other files hold no test that the store makes different: they are about mail servers, pages, the command line.
 on_store=('test/api/**/*.test.ts' 'test/e2e/*.test.ts' 'test/engine/accounts/*.test.ts' 'test/engine/webhooks/*.test.ts'
-  'test/engine/{calls,mailboxes,readiness,recount,retention}.test.ts')
+  'test/engine/{calls,mailboxes,readiness,recount,retention}.test.ts' '!test/api/core/{docs-pages.long,oauth1,server}.test.ts'
+  '!test/api/cli.test.ts' '!test/e2e/{servers,standby}.long.test.ts'
+  '!test/engine/accounts/{idle-trust,live,looks,real-server,token-renewal}.long.test.ts')
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
 
 # Alone on the machine: these tests look at what others have to wait for.
 section 'test/hostile'
-MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts'
+MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' '!test/hostile/kills-*.test.ts'
 
 section 'schemathesis'
 bash test/support/schemathesis.sh
@@ -51,8 +53,10 @@ MAILROOM_TEST_STORE=mongodb bash test/support/schemathesis.sh --phases fuzzing
 section 'the demo'
 npm run demo -- --once
 
-section 'two minutes of networks and mail servers that fail'
-npm run bench -- faults --seconds 120 --accounts 50 --untimed
-
-section 'a minute of everything at once'
+section 'two minutes of networks and mail servers that fail, and beside them a minute of everything at once'
+npm run bench -- faults --seconds 120 --accounts 50 --untimed >"$MAILROOM_TEST_ARTEFACTS/faults.txt" 2>&1 &
+faults=$!
 npm run bench -- soak --seconds 60 --accounts 100 --untimed
+wait "$faults" || faults=failed
+cat "$MAILROOM_TEST_ARTEFACTS/faults.txt"
+[ "$faults" != failed ]

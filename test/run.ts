@@ -3,7 +3,8 @@
  * starting processes takes. What takes long, and test/hostile, is for `npm run test:all`. Prints a line for each file
  * as it ends, and the slowest files at the end.
  *
- * `node test/run.ts [pattern …]` runs other files the same way; `--alone` each in a process of its own.
+ * `node test/run.ts [pattern …]` runs other files the same way, without those of a pattern that begins with `!`;
+ * `--alone` each in a process of its own.
  * MAILROOM_TEST_AT_ONCE says how many processes run at once (5).
  */
 import { spawn } from 'node:child_process'
@@ -27,7 +28,8 @@ interface Outcome {
 }
 
 const given = process.argv.slice(2)
-const patterns = given.filter((word) => !word.startsWith('--'))
+const patterns = given.filter((word) => !/^(?:--|!)/.test(word))
+const exclude = given.filter((word) => word.startsWith('!')).map((word) => word.slice(1))
 const together = given.includes('--alone') ? 1 : filesTogether
 const atOnce = Number(process.env['MAILROOM_TEST_AT_ONCE'] ?? 5)
 
@@ -91,7 +93,7 @@ function report({ files, passed, output }: Outcome): void {
   if (!passed) process.stdout.write(`${output}\nFAILED in ${files.join(' ')}\n`)
 }
 
-const files = (patterns.length === 0 ? quickFiles() : globSync(patterns)).sort()
+const files = (patterns.length === 0 ? quickFiles() : globSync(patterns, { exclude })).sort()
 if (files.length === 0) throw new Error(`no test file matches ${patterns.join(' ')}`)
 const waiting = shared(files)
 const began = performance.now()

@@ -17,7 +17,7 @@ h1 { margin: 0 0 14px; font-size: 24px; letter-spacing: -.01em; } h2 { margin: 0
 p { margin: 0 0 10px; } .soft { color: var(--soft); } .bad { color: var(--bad); } small { color: var(--soft); }
 .card { margin: 0 0 16px; padding: 16px 18px; border: 1px solid var(--line); border-radius: 12px; background: var(--paper); }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 16px; margin-bottom: 16px; }
-.grid > .card { margin: 0; } .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 0 16px; align-items: start; }
+.card > :last-child, .card > :last-child > :last-child { margin-bottom: 0; } .grid > .card { margin: 0; padding: 14px; } .grid h2 { margin: 0; font-size: 13.5px; color: var(--soft); } .number { white-space: nowrap; } .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 0 16px; align-items: start; }
 .halves > * { min-width: 0; }
 .card dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 3px 16px; margin: 0; } dt { color: var(--soft); } dd { margin: 0; }
 .number { margin: 0; font-size: 25px; font-weight: 600; font-variant-numeric: tabular-nums; } .number small { font-size: 13px; font-weight: 400; }
@@ -82,6 +82,10 @@ function tick() {
 }
 tick()
 setInterval(tick, 1000)
+// A chart wider than its place opens where the active state is.
+const active = document.querySelector('svg.chart .on.leaf')
+const place = active?.closest('.wide')
+place?.scrollBy(active.getBoundingClientRect().left - place.getBoundingClientRect().left - place.clientWidth / 3, 0)
 let events = null
 function follow() {
   if (document.hidden) { events?.close(); events = null; return }

@@ -44,23 +44,23 @@ function attention({ attention: rows }: Overview): Html {
 
 function now({ now: rates, history, webhooks: { pending, oldest } }: Overview): Html {
   const cards: readonly (readonly [string, number, string, readonly number[]])[] = [
-    ['Events', rates.events_per_second, 'a second', history.events_per_second],
-    ['Deliveries', rates.deliveries_per_second, 'a second', history.deliveries_per_second],
-    ['Delivery latency', rates.latency_ms, 'ms', history.latency_ms],
-    ['Response time', rates.attempt_ms, 'ms an attempt', history.attempt_ms],
+    ['Events', rates.events_per_second, '/s', history.events_per_second],
+    ['Deliveries', rates.deliveries_per_second, '/s', history.deliveries_per_second],
+    ['Latency', rates.latency_ms, 'ms', history.latency_ms],
+    ['Response time', rates.attempt_ms, 'ms', history.attempt_ms],
     ['Memory', rates.memory_mib, 'MiB', history.memory_mib],
-    ['Event loop delay', rates.loop_delay_ms, 'ms at most', history.loop_delay_ms],
+    ['Loop delay', rates.loop_delay_ms, 'ms', history.loop_delay_ms],
   ]
-  const late = oldest === null ? 'none is pending' : html`oldest: ${since(oldest)}`
+  const late = oldest === null ? 'no callback' : html`oldest: ${since(oldest)}`
   return html`<div class="grid">
     ${cards.map(([name, value, unit, values]) => {
       const most = rounded(Math.max(0, ...values))
       const label = `${name}, last hour: maximum ${most} ${unit}`
       const number = html`<p class="number">${rounded(value)} <small>${unit}</small></p>`
-      return card(name, html`${number} ${lineChart(label, values)} <small>maximum of the last hour: ${most}</small>`)
+      return card(name, html`${number} ${lineChart(label, values)} <small>max ${most} in 1 h</small>`)
     })}
     ${card(
-      'Pending callbacks',
+      'Pending',
       html`<p class="number">${pending}</p>
         <small>${late}</small>`,
     )}

@@ -180,8 +180,8 @@ export function stackedBars({ from, until: end, step, bars }: Bars): Html {
 }
 
 /** Values over time as a line, from nothing to the highest of them. */
-export function lineChart(label: string, values: readonly number[]): Html {
-  if (values.length < 2) return html`<p class="soft"><small>The line begins when there are some values.</small></p>`
+export function lineChart(label: string, known: readonly number[]): Html {
+  const values = known.length < 2 ? [0, 0] : known
   const top = Math.max(...values, 1e-9)
   const step = chartWidth / (values.length - 1)
   const points = values.map(

@@ -345,7 +345,12 @@ suite('the connect wizard in a browser', { ...needs('chromium', 'dovecot'), time
       const limited = await startLiteRig({ env: { MAILROOM_RATE_CONNECT_PER_MINUTE: '1' } })
       t.after(() => limited.close())
       const page = await open({ ...options, baseURL: limited.url })
-      const { ends } = name === 'german' ? de : en
+      const words = name === 'german' ? de : en
+      const { ends } = words
+      const leadsBack = async (of: string): Promise<void> => {
+        const link = page.getByRole('link', { name: words.back('app.example.com') })
+        assert.match((await link.getAttribute('href')) ?? '', new RegExp(`^https://app.example.com/done.*=${of}#part$`))
+      }
       const see = async (end: keyof typeof ends): Promise<void> => {
         await page.getByRole('heading', { level: 1, name: ends[end].title }).waitFor()
         await screenshot(page, shots, `wizard-${end}-${name}`)
@@ -360,11 +365,14 @@ suite('the connect wizard in a browser', { ...needs('chromium', 'dovecot'), time
       for (let n = 0; n < 20; n += 1) await tokens.tried(spent, 20)
       assert.equal((await page.goto(at(expired)))?.status(), 410)
       await see('expired')
+      await leadsBack(expired)
       assert.equal((await page.goto(at(spent)))?.status(), 410)
       await see('spent')
+      await leadsBack(spent)
       await page.goto(at(busy))
       for (let n = 0; n < 2; n += 1) await page.locator('button.main').click()
       await see('busy')
+      await leadsBack(busy)
       t.mock.method(limited.engine.connect, 'find', () => Promise.reject(new Error('out of order')))
       assert.equal((await page.goto(at(busy)))?.status(), 500)
       await see('broken')

@@ -3,38 +3,14 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { drawings, statesOf } from '../../engine/index.ts'
-import { acceptedFor, openStage, quickRetries, type Stage, watchedUser, type WatchedUser } from '../e2e/stage.ts'
-import { type Dovecot, startDovecot } from '../support/dovecot.ts'
-import { createImapServer } from '../support/imap-server/index.ts'
-import { mail } from '../support/mail.ts'
+import { acceptedFor, type Stage } from '../e2e/stage.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createUser } from '../support/users.ts'
 import { artefacts, barriers, complaintsOf, looks, openBrowser, overhang, screenshot } from './browser.ts'
-
-const password = 'a password of an operator'
-const env = {
-  MAILROOM_ADMIN_PASSWORD: password,
-  MAILROOM_WEBHOOK_SCHEDULE: '10m,10m',
-  MAILROOM_BACKOFF_FIRST: '60s',
-  MAILROOM_BACKOFF_MAX: '60s',
-}
-
-interface World {
-  readonly stage: Stage
-  readonly dovecot: Dovecot
-  /** A user with mail and a webhook that works. */
-  readonly ada: WatchedUser
-  /** Her email account, its webhook and one callback of it have these pages. */
-  readonly account: string
-  readonly webhook: string
-  readonly delivery: string
-  readonly developer: string
-  /** Address of an account whose mail server is gone. */
-  readonly lost: string
-}
+import { build, password, type World } from './world.ts'
 
 /** `accounts`: how many, beside the three that are looked at. */
 export function consoleSuite(name: string, accounts: number): void {
@@ -157,14 +133,17 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.context().close()
     })
 
-    test('on a phone an account is a card with why and next, and nothing of it is beside the screen', async () => {
+    test('on a phone an account is a card with why and next, and its chart opens at the active state', async () => {
       const page = await visit('phone')
+      const onScreen = async (what: Locator): Promise<void> => {
+        const { x, width } = (await what.boundingBox()) ?? assert.fail(String(what))
+        assert.ok(x >= 0 && x + width <= looks.phone.viewport.width, `${String(what)} begins at ${x}`)
+      }
       await page.goto('/console/accounts?failure=network')
       const card = page.getByRole('row', { name: world.lost })
-      for (const text of [/ECONNREFUSED/, /connects again/]) {
-        const { x, width } = (await card.getByText(text).boundingBox()) ?? assert.fail(String(text))
-        assert.ok(x >= 0 && x + width <= looks.phone.viewport.width, String(text))
-      }
+      for (const text of [/ECONNREFUSED/, /connects again/]) await onScreen(card.getByText(text))
+      await page.goto(world.account)
+      await onScreen(page.locator('[data-state="running.life.online.mailbox.watching.alive"].on.leaf'))
       await page.context().close()
     })
 
@@ -247,6 +226,23 @@ export function consoleSuite(name: string, accounts: number): void {
         .getByText(/in \d:\d\d/)
         .waitFor()
       await screenshot(page, shots, 'late-webhook-light')
+      await page.context().close()
+    })
+
+    test('the search box, on any page, leads to an account; a whole address at once', async () => {
+      const page = await visit()
+      await page.goto('/console/hosts')
+      const box = page.getByRole('search').getByRole('searchbox')
+      const { email } = world.ada
+      await box.fill(email.slice(0, 5))
+      await box.press('Enter')
+      await page.getByRole('heading', { level: 1, name: 'Search' }).waitFor()
+      await page.getByRole('main').getByRole('link', { name: email }).first().click()
+      await page.getByRole('heading', { level: 1, name: email }).waitFor()
+      await page.goto('/console/audit')
+      await box.fill(email)
+      await box.press('Enter')
+      await page.getByRole('heading', { level: 1, name: email }).waitFor()
       await page.context().close()
     })
 
@@ -335,48 +331,6 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.context().close()
     })
   })
-}
-
-async function build(parts: AsyncDisposableStack, accounts: number): Promise<World> {
-  const dovecot = await startDovecot({ mailboxes: accounts + 10 })
-  parts.defer(() => dovecot.remove())
-  const stage = await openStage({ env: { ...quickRetries, ...env } })
-  parts.defer(() => stage.remove())
-  const ada = await watchedUser(stage, dovecot, 'ada')
-  await dovecot.append(ada.email, 'INBOX', mail({ to: ada.email, subject: 'news' }))
-  await until('a callback', () => acceptedFor(stage, ada).length > 0, {
-    explain: () => stage.service.log().slice(-2000),
-  })
-  stage.receiver.behave(({ path }) => (path === '/late' ? 500 : 200))
-  const late = await watchedUser(stage, dovecot, 'late')
-  await dovecot.append(late.email, 'INBOX', mail({ to: late.email, subject: 'late news' }))
-  await until('a callback that fails', () => stage.receiver.all.some(({ path }) => path === '/late'))
-  const lost = 'lost@mail.example'
-  const imap = await createImapServer({ users: { [lost]: { password: 'secret' } } })
-  await createUser(stage.service, { host: imap.host, port: imap.port, password: 'secret' }, lost)
-  for (let n = 0; n < accounts; n += 1) await createUser(stage.service, dovecot, `user${n}@mail.example`)
-  await imap.close()
-  return { stage, dovecot, ada, lost, ...(await addresses(stage, ada)) }
-}
-
-/** As the console itself links to them. */
-async function addresses(
-  { service }: Stage,
-  ada: WatchedUser,
-): Promise<Pick<World, 'account' | 'webhook' | 'delivery' | 'developer'>> {
-  const body = new URLSearchParams({ password })
-  const opened = await fetch(`${service.url}/console/login`, { method: 'POST', body, redirect: 'manual' })
-  const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? ''
-  const text = async (path: string) => (await fetch(service.url + path, { headers: { cookie } })).text()
-  const linkIn = async (path: string, wanted: RegExp) =>
-    wanted.exec(await text(path))?.[0] ?? assert.fail(`${path}: no ${wanted.source}`)
-  const webhook = `/console/webhooks/${ada.webhookId}`
-  return {
-    account: await linkIn(`/console/accounts?q=${ada.email}`, /\/console\/accounts\/[0-9a-f]{24}/),
-    webhook,
-    delivery: await linkIn(webhook, /\/console\/deliveries\/[\w-]+/),
-    developer: await linkIn('/console/developers', /\/console\/developers\/[0-9a-f]{24}/),
-  }
 }
 
 /** Key and secret of the page that shows them once. */

@@ -124,6 +124,7 @@ set_instance() {
 
 uri() { echo "mongodb://127.0.0.1:$(port_of mongo)/?directConnection=true"; }
 
+# A process that is killed loses nothing without fsync, and a test's data need not outlive the machine.
 write_settings() {
   cat >>"$root$data/postgresql.conf" <<SETTINGS
 listen_addresses = '127.0.0.1'
@@ -133,6 +134,7 @@ max_connections = 200
 shared_buffers = 256MB
 dynamic_shared_memory_type = mmap
 max_wal_size = 2GB
+fsync = off
 shared_preload_libraries = 'pg_cron,pg_documentdb_core,pg_documentdb'
 cron.database_name = 'postgres'
 SETTINGS

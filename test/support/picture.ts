@@ -1,11 +1,14 @@
-/** The picture of the console in README, of the demo. Without Chromium the picture stays as it is. */
+/** The picture of the console in README, of the demo after a minute. Without Chromium the picture stays as it is. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { openBrowser } from '../console/browser.ts'
 import { chromiumPath } from './require.ts'
 import { until } from './until.ts'
 
 const root = join(import.meta.dirname, '../..')
+/** Until then the charts hold next to nothing. */
+const aMinute = 75_000
 const viewport = { width: 1200, height: 760 }
 
 async function takePicture(): Promise<void> {
@@ -21,6 +24,7 @@ async function takePicture(): Promise<void> {
     await page.fill('input[type=password]', password)
     await page.press('input[type=password]', 'Enter')
     await page.waitForURL((url) => !url.pathname.endsWith('/login'))
+    await pause(aMinute)
     await page.screenshot({ path: join(root, 'docs/console.png') })
   } finally {
     await browser.close()

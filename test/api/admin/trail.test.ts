@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
+import { userRecord } from '../../support/records.ts'
 import { until } from '../../support/until.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
@@ -78,6 +79,12 @@ describe('what operators look up', () => {
         ['account', false],
         ['user', false],
       ],
+    )
+    const { developerId = '' } = (await rig.engine.store.users.several([box.userId]))[0] ?? {}
+    await rig.engine.store.users.create(userRecord(developerId, { firstName: 'Wal', lastName: '' }))
+    assert.ok(
+      (await found('wal')).every(([, , exact]) => exact === false),
+      'a first name names many',
     )
     assert.equal((await found(receiver.url)).filter(([kind]) => kind === 'webhook').length, 3)
     assert.deepEqual(await found('nobody@nowhere.example'), [])
