@@ -104,7 +104,17 @@ const machineRules = {
 }
 
 export default tseslint.config(
-  { ignores: ['node_modules', 'data', '.stryker', 'eslint.config.js', 'client/schema.d.ts', 'client/dist'] },
+  {
+    ignores: [
+      'node_modules',
+      'data',
+      '.stryker',
+      'eslint.config.js',
+      'compile-cache.js',
+      'client/schema.d.ts',
+      'client/dist',
+    ],
+  },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },

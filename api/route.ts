@@ -42,10 +42,10 @@ export const eventStreamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
-/** JSON that is already text: lists answered from prepared rows. */
+/** JSON that is already text, or bytes: lists answered from prepared rows. */
 export class JsonText {
-  readonly text: string
-  constructor(text: string) {
+  readonly text: string | Buffer
+  constructor(text: string | Buffer) {
     this.text = text
   }
 }

@@ -10,7 +10,7 @@
 import Router from '@koa/router'
 import { AppError, toAppError } from '../engine/index.ts'
 import type { BaseUrlReader } from './addresses.ts'
-import type { Exchange, FrameState, Middleware } from './call.ts'
+import type { Exchange, Middleware } from './call.ts'
 import type { Route } from './route.ts'
 import { decodePathValue } from './wire.ts'
 
@@ -87,24 +87,32 @@ export function routing(
 ): Middleware {
   // A router tries all of its patterns: for each beginning and end of a path there is one, with those that may match.
   const patterns = compileRoutes(routes)
-  const serving = new Map<string, ReadonlyMap<string, Middleware>>()
+  const serving = new Map<string, { readonly reader: BaseUrlReader; readonly byEnding: ReadonlyMap<string, Finder> }>()
   for (const beginning of new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))) {
     const mayMatch = patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
     const reader = /^(?:console|connect|downloads)(?:\/|$)/.test(beginning) ? readers.pages : readers.api
     const endings = ['', ...mayMatch.map(({ path }) => endOf(path))]
     const byEnding = new Map(
-      endings.map((ending) => {
-        const those = mayMatch.filter(({ path }) => [ending, ''].includes(endOf(path)))
-        return [ending, routerOf(those, reader)] as const
-      }),
+      endings.map((ending) => [ending, finderOf(mayMatch.filter(({ path }) => [ending, ''].includes(endOf(path))))]),
     )
-    serving.set(beginning, byEnding)
+    serving.set(beginning, { reader, byEnding })
   }
   return (ctx, next) => {
-    const { path } = ctx.state.exchange.target
-    const byEnding = serving.get(beginningsOf(path).findLast((one) => serving.has(one)) ?? '')
-    ctx.newRouterPath = path
-    return (byEnding?.get(endOf(path)) ?? byEnding?.get('') ?? unknownPath)(ctx, next) as Promise<unknown>
+    const { exchange } = ctx.state
+    const { path } = exchange.target
+    const served = serving.get(beginningsOf(path).findLast((one) => serving.has(one)) ?? '')
+    const found = (served?.byEnding.get(endOf(path)) ?? served?.byEnding.get(''))?.(path)
+    if (served === undefined || found === undefined)
+      throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
+    const [pattern, captures] = found
+    if (ctx.method === 'OPTIONS') {
+      ctx.status = 204
+      ctx.set('Allow', pattern.allow)
+      return
+    }
+    choose(exchange, pattern, ctx.method, captures)
+    exchange.baseUrl = served.reader(ctx.req)
+    return next()
   }
 }
 
@@ -139,28 +147,17 @@ function isWithin(beginning: string, of = ''): boolean {
   return beginning === of || beginning.startsWith(of === '' ? '' : `${of}/`)
 }
 
-const unknownPath: Middleware = ({ state }) => {
-  const { path } = state.exchange.target
-  throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
-}
+type Finder = (path: string) => readonly [pattern: Pattern, captures: readonly string[]] | undefined
 
-function routerOf(patterns: readonly Pattern[], baseUrl: BaseUrlReader): Middleware {
-  const router = new Router<FrameState>({ exclusive: true })
-  // The router takes the last pattern that matches.
-  for (const pattern of patterns.toReversed()) {
-    router.all(pattern.regexp, async (ctx, next) => {
-      if (ctx.method === 'OPTIONS') {
-        ctx.status = 204
-        ctx.set('Allow', pattern.allow)
-        return
-      }
-      choose(ctx.state.exchange, pattern, ctx.method, ctx.captures ?? [])
-      ctx.state.exchange.baseUrl = baseUrl(ctx.req)
-      await next()
-    })
+function finderOf(patterns: readonly Pattern[]): Finder {
+  const router = new Router()
+  for (const { regexp } of patterns) router.all(regexp, () => undefined)
+  const byLayer = new Map(router.stack.map((layer, index) => [layer, patterns[index]]))
+  return (path) => {
+    const [layer] = router.match(path, 'GET').path
+    const pattern = layer && byLayer.get(layer)
+    return pattern && [pattern, layer.captures(path)]
   }
-  router.on('not-found', unknownPath)
-  return router.routes() as Middleware
 }
 
 function choose(exchange: Exchange, pattern: Pattern, method: string, captures: readonly string[]): void {

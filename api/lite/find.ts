@@ -197,9 +197,9 @@ export interface Located {
 }
 
 /** 404 for a message that does not lie in the folder of the path. */
-export async function locate(call: Call, path: MessagePath, delimiter?: string): Promise<Located> {
+export async function locate(call: Call, path: MessagePath, delimiter?: string, mailbox?: Mailbox): Promise<Located> {
   const { message_id: name } = path
-  const { user, account } = await findAccount(call, path.id, path.label)
+  const { user, account } = mailbox ?? (await findAccount(call, path.id, path.label))
   const folder = path.folder === undefined ? null : await findFolder(call, account, path.folder, delimiter)
   const found = await findMessage(call, account, name)
   const message = folder === null ? found : await inFolder(call, found, folder, name)

@@ -13,7 +13,8 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { listText, stepsOf } from '../list-text.ts'
-import { type Call, defineRoute, tagged } from '../route.ts'
+import { keptAnswer } from '../kept-answers.ts'
+import { type Call, defineRoute, JsonText, tagged } from '../route.ts'
 import { documented, flag, optional, text, successAt } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
@@ -75,7 +76,7 @@ export function presentFolder(folder: FolderRecord, account: AccountRecord, urls
     nb_unseen_messages: unseen,
     delimiter: folder.delimiter,
     ...uses,
-    resource_url: urls.folder(account, folderName(folder)),
+    resource_url: urls.folder(account, name),
   }
 }
 
@@ -95,11 +96,13 @@ const list = defineRoute(`GET ${base}`, {
   response: z.array(z.union([folderView, nameOnly])),
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
-    const folders = await foldersOf(call, mailbox)
     const urls = urlsOf(call)
     const show = (folder: FolderRecord): z.input<typeof folderView> => presentFolder(folder, mailbox.account, urls)
     const named = (folder: FolderRecord): z.input<typeof nameOnly> => ({ name: folderName(folder) })
-    return listText(call, stepsOf(folders, query.include_names_only === true ? named : show))
+    const { text } = await keptAnswer(call, mailbox.account, ['folders', query], async () =>
+      listText(call, stepsOf(await foldersOf(call, mailbox), query.include_names_only === true ? named : show)),
+    )
+    return new JsonText(text)
   },
 })
 

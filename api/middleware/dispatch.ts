@@ -137,7 +137,7 @@ async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, chec
   }
   const text = answer instanceof JsonText ? answer.text : (JSON.stringify(answer) as string | undefined)
   if (text === undefined) throw new AppError('internal', `${route.method} ${route.path} answered nothing`)
-  if (check) checkAnswer(route, text)
+  if (check) checkAnswer(route, String(text))
   await send(ctx, text, { 'Content-Type': 'application/json' })
 }
 

@@ -123,7 +123,7 @@ class KeptRecords {
   readonly totals = new Kept<MailTotals>(most.totals, () => 1)
   /** Of what is kept: account id → user id, folder id → account id. */
   readonly userOf = createIndex(most.accounts, (userId) => this.accounts.forget(userId))
-  readonly accountOf = createIndex(most.folders, (accountId) => this.folders.forget(accountId))
+  readonly accountOf = createIndex(most.folders, (accountId) => this.forgetMail(accountId))
   readonly #versions = new Map<string, number>()
   /** Writes under way to the mail of an account. */
   readonly #writing = new Map<string, number>()

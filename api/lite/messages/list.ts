@@ -1,5 +1,4 @@
 /** The two message lists and the single message, from the index; the mail server is asked for what only it has. */
-import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -10,6 +9,7 @@ import {
   type MessageQuery,
   type MessageRecord,
 } from '../../../engine/index.ts'
+import { type Answer, keptAnswer } from '../../kept-answers.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
 import { endOfSecond, given } from '../../values.ts'
 import {
@@ -69,26 +69,24 @@ export async function listMessages(
   if (asksServer(wanted)) call.touchesImap(user)
   const ids = search === undefined ? undefined : await searchBodies(call, folder === null ? folders : [folder], search)
   const sieve = form.sieve(account, folder, wanted)
-  const isKept = !asksServer(wanted) && sieve === null && form.beside(call, wanted) === undefined
-  const version = isKept ? store.messages.version(account.id) : null
-  const shownAs = [call.baseUrl, call.version, account.label, account.options.rawFileList, include_flags]
-  const key = isKept ? JSON.stringify([account.id, query, limit, offset, ...shownAs]) : ''
-  const found = keptLists.get(key)
-  const known = found?.version === version ? found : undefined
   const wholeQuery = { ...query, ...sieve?.query, ...given({ ids }) }
   const sift = (one: MessageRecord): MessageRecord[] => {
     call.signal.throwIfAborted()
     return sieve?.passes(one) === false ? [] : [one]
   }
-  const look = () =>
-    sieve === null
-      ? store.messages.list(account.id, wholeQuery, { limit, offset })
-      : store.messages.picked(account.id, wholeQuery, { limit, offset }, sift)
-  const messages = known === undefined ? await look() : []
-  const reach = known === undefined ? reachOf(wanted, messages.length, messages.at(-1)) : known.reach
+  const answer = async (): Promise<Answer> => {
+    const messages =
+      sieve === null
+        ? await store.messages.list(account.id, wholeQuery, { limit, offset })
+        : await store.messages.picked(account.id, wholeQuery, { limit, offset }, sift)
+    const reach = reachOf(wanted, messages.length, messages.at(-1))
+    await mustBeWhole(reach)
+    return { text: await textOf(call, { account, folders, folder }, messages, wanted, form), reach }
+  }
+  const isKept = !asksServer(wanted) && sieve === null && form.beside(call, wanted) === undefined
+  if (!isKept) return new JsonText((await answer()).text)
+  const { text, reach } = await keptAnswer(call, account, [query, limit, offset, include_flags], answer)
   await mustBeWhole(reach)
-  const text = known?.text ?? (await textOf(call, { account, folders, folder }, messages, wanted, form))
-  if (version !== null && known === undefined) keptLists.set(key, { version, reach, text })
   return new JsonText(text)
 }
 
@@ -99,18 +97,6 @@ export function reachOf(
   last: MessageRecord | undefined,
 ): number | undefined {
   return found < limit || sort_order === 'asc' ? undefined : last?.sentAt
-}
-
-/** Lists and messages as they were answered: they are the same while the account's mail and folders are. */
-const keptLists = new LRUCache<string, KeptList>({
-  maxSize: 33_554_432,
-  sizeCalculation: ({ text }, key) => text.length + key.length,
-})
-
-interface KeptList {
-  readonly version: number
-  readonly reach: number | undefined
-  readonly text: string
 }
 
 type ListParameters = z.output<typeof schema.listQuery> & schema.Wishes
@@ -197,29 +183,15 @@ const getRoute = (path: MessagePattern) =>
     query: schema.messageQuery,
     response: schema.messageView,
     async handler({ path, query }, call) {
+      const mailbox = await findAccount(call, path.id, path.label)
       const show = async (): Promise<JsonText> =>
-        showMessage(call, await locate(call, path, query.delimiter), query, liteForm)
-      return asksServer(query) ? show() : keptMessage(call, path, query, show)
+        showMessage(call, await locate(call, path, query.delimiter, mailbox), query, liteForm)
+      if (asksServer(query)) return show()
+      const { message_id: id, folder }: MessagePath = path
+      const { text } = await keptAnswer(call, mailbox.account, [id, folder, query], show)
+      return new JsonText(text)
     },
   })
-
-/** The answer from the index as it was given before, while the account's mail is the same. */
-async function keptMessage(
-  call: Call,
-  { id, label, message_id, folder }: MessagePath,
-  query: z.output<typeof schema.messageQuery>,
-  show: () => Promise<JsonText>,
-): Promise<JsonText> {
-  const { account } = await findAccount(call, id, label)
-  const version = call.engine.store.messages.version(account.id)
-  const shownAs = [call.baseUrl, account.label, account.options.rawFileList]
-  const key = JSON.stringify([account.id, message_id, folder, query, ...shownAs])
-  const known = keptLists.get(key)
-  if (known?.version === version) return new JsonText(known.text)
-  const answer = await show()
-  keptLists.set(key, { version, reach: undefined, text: answer.text })
-  return answer
-}
 
 function asksServer(wanted: schema.Wishes): boolean {
   return wantsContents(wanted) || wanted.body_search_string !== undefined

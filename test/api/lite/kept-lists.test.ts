@@ -30,6 +30,8 @@ suite('lists that were answered before', () => {
     return text
   }
 
+  const folders = async () => (await rig.call('GET', `${box.path}/folders`)).text
+
   const parsed = async (query = '') => JSON.parse(await listed(query)) as Json[]
 
   test('the same list is not read again from the embedded store', async () => {
@@ -52,11 +54,24 @@ suite('lists that were answered before', () => {
 
   test('mail that comes and flags that change are in the next list', async () => {
     await listed()
+    const counted = await folders()
+    assert.equal(await folders(), counted)
     const id = await box.deliver({ subject: 'second' })
     assert.equal((await parsed()).length, 2)
+    await until('the folder counts it', async () => (await folders()) !== counted)
     const before = await listed('?include_flags=1')
     await rig.ok('POST', `${box.path}/messages/${id}/flags`, { flagged: 1 })
     assert.notEqual(await listed('?include_flags=1'), before)
+  })
+
+  test('a long list is the same each time, byte for byte', async () => {
+    for (const subject of ['Grüße', 'Grüße again', 'Grüße 3'])
+      await box.deliver({ subject: `${subject} ${'é'.repeat(900)}` })
+    const first = await listed()
+    assert(first.length > 4096)
+    assert.match(first, /Grüße again é/)
+    assert.equal(await listed(), first)
+    assert.equal((await parsed()).length, 5)
   })
 
   test('a folder that is to be read now makes a short list a 503, though it was answered before', async () => {
