@@ -1,6 +1,7 @@
 /**
  * The floor of a first sync, as a process of its own: a bare imapflow loop that fetches what the index needs of each
- * INBOX and keeps nothing. Answers its processor time and the number of messages as a JSON line.
+ * INBOX and keeps nothing, again and again until its input ends. Answers its processor time and the number of messages
+ * as a JSON line.
  */
 import { ImapFlow } from 'imapflow'
 import { indexedHeaders } from '../../../engine/accounts/session-types.ts'
@@ -43,7 +44,13 @@ async function readInbox(options: BareSyncOptions, user: string): Promise<number
 
 const options = JSON.parse(process.argv[2] ?? '') as BareSyncOptions
 const before = process.cpuUsage()
-const counts = await inParallel(options.mailboxes, 4, (user) => readInbox(options, user))
+let isOver = false
+process.stdin.once('end', () => (isOver = true)).resume()
+let messages = 0
+do {
+  const counts = await inParallel(options.mailboxes, 4, (user) => readInbox(options, user))
+  messages += counts.reduce((sum, count) => sum + count, 0)
+} while (!isOver)
 const { user, system } = process.cpuUsage(before)
-const figures: BareSyncFigures = { cpuMicros: user + system, messages: counts.reduce((sum, count) => sum + count, 0) }
+const figures: BareSyncFigures = { cpuMicros: user + system, messages }
 process.stdout.write(`${JSON.stringify(figures)}\n`)
