@@ -4,6 +4,7 @@
  * and of the others now and then.
  */
 import { folderId } from '../store/ids.ts'
+import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
@@ -184,7 +185,7 @@ async function reconcile(
       state.folderByPath(path) === null && (state.removed.get(folderId(id, path)) ?? 0) > number
     const others = listed.filter(({ path }) => !keptPaths.has(path) && !isRemoved(path))
     const all = [
-      ...others.map((one) => listedRow(isEmpty(one) ? { ...one, selectable: false } : one)),
+      ...others.map((one) => listedRow(isEmpty(one) ? { ...one, selectable: false } : one, emptyCursor(context, one))),
       ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),
     ]
     const holding = all.filter(({ path }) => !gone.has(path))
@@ -195,9 +196,29 @@ async function reconcile(
   })
 }
 
-function listedRow({ path, delimiter, attributes, specialUse, selectable, status }: ListedMailbox): ListedFolder {
+function listedRow(
+  { path, delimiter, attributes, specialUse, selectable, status }: ListedMailbox,
+  opened: FolderCursor | null,
+): ListedFolder {
   const counts = { messages: status?.messages ?? null, unseen: status?.unseen ?? null }
-  return { path, delimiter, attributes, specialUse, selectable, ...counts }
+  const row = { path, delimiter, attributes, specialUse, selectable, ...counts }
+  return opened === null ? row : { ...row, opened }
+}
+
+/**
+ * By the first list of an account, what holds nothing is read to its end: it need not be opened. INBOX always is, and
+ * with it the account may become complete. null = the folder has to be opened.
+ */
+function emptyCursor({ state, session, deps }: SyncContext, { path, selectable, status }: ListedMailbox) {
+  const { account, folders } = state
+  const isFirst = folders.size === 0 && account.resume.initialSyncAt === null && account.remapSince === undefined
+  if (!isFirst || path === 'INBOX' || !selectable || status?.messages !== 0) return null
+  const { uidNext, uidValidity, highestModseq } = status
+  if (uidNext === null || uidValidity === null || (highestModseq === null && session.capabilities.condstore))
+    return null
+  const now = deps.now()
+  const times = { comparedAt: now, syncedAt: now }
+  return { ...freshCursor(uidValidity), uidNext, liveFrom: uidNext, highestModseq: highestModseq ?? '0', ...times }
 }
 
 /**

@@ -39,9 +39,12 @@ export async function catchUp(context: SyncContext, path: string): Promise<void>
   const selected = await context.session.select(path, { refresh: true })
   // The list that has it is being stored.
   if (state.folderByPath(path) === null) await state.exclusive(() => Promise.resolve())
+  const known = requireFolder(state, path).cursor
   const folder = await openCursor(context, requireFolder(state, path), selected)
   const opened = { ...context, folderId: folder.id }
-  if (!isEmptyAsKnown(selected, folder)) await readNew(opened)
+  // A cursor that SELECT has just made has nothing above it but what the server has announced since.
+  const isFresh = known === null && context.session.selected?.exists === selected.exists
+  if (!isFresh && !isEmptyAsKnown(selected, folder)) await readNew(opened)
   await syncFlags(opened, selected, before)
   // What has left it may have been moved to a folder that is asked seldom, or that NOTIFY told of before.
   if ((await compareIfDue(opened, selected)) > 0) state.askLook()

@@ -214,6 +214,8 @@ export interface ListedFolder extends Pick<
   /** null = keep what is stored, as of a complete folder. */
   readonly messages: number | null
   readonly unseen: number | null
+  /** Of a folder that is not stored yet and holds nothing: it is complete with this cursor. */
+  readonly opened?: FolderCursor
 }
 
 export interface FolderStore extends ReturnType<typeof folderBasics> {

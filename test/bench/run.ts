@@ -12,6 +12,7 @@ import { payloads } from './payloads.ts'
 import { recover } from './recover.ts'
 import { soak } from './soak.ts'
 import { store } from './store.ts'
+import { sync } from './sync.ts'
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = {
   api,
@@ -25,6 +26,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   recover,
   soak,
   store,
+  sync,
 }
 
 const [name = '', ...rest] = process.argv.slice(2)

@@ -23,6 +23,7 @@ import { yieldToLoop } from '../../waits.ts'
 import { type CheckedAddress, pinned } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
 import type { SessionOptions } from '../session-types.ts'
+import { parseFetch } from './fetch-parser.ts'
 import { type Allowance, createBounds, type Frame, type Framing } from './frames.ts'
 
 export type { ImapAttribute, ImapResponse } from 'imapflow'
@@ -297,7 +298,7 @@ const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, onUnparsed }: Heard): Promise<void> {
   const line = payload.toString('latin1', 0, longestHeard)
   onLine(line)
-  const plain = literals.length > 0 ? null : plainOf(payload)
+  const plain = parseFetch(payload, literals) ?? (literals.length > 0 ? null : plainOf(payload))
   const parsed = plain ?? (await parser(payload, { literals: [...literals] }).catch(() => null))
   try {
     if (parsed === null) onUnparsed(line)

@@ -25,6 +25,8 @@ export interface BenchOptions {
   readonly beside: string | null
   /** pair: two minutes in all. */
   readonly short: boolean
+  /** sync: a directory for processor profiles of the service. */
+  readonly profile: string | null
   /** pair: fails when a ratio is higher. */
   readonly failOver: number | null
 }
@@ -36,7 +38,7 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   const numbered = { count: text, seconds: text, accounts: text, rows: text, 'fail-over': text }
   const { values, positionals } = parseArgs({
     args: [...args],
-    options: { ...numbered, store: text, beside: text, untimed: flag, short: flag },
+    options: { ...numbered, store: text, beside: text, profile: text, untimed: flag, short: flag },
     allowPositionals: true,
   })
   const store = values.store ?? 'sqlite'
@@ -54,7 +56,8 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   const failOver = values['fail-over'] === undefined ? null : Number(values['fail-over'])
   if (failOver !== null && !(failOver > 0)) throw new Error(`--fail-over: expected a ratio such as 1.10`)
   const pair = { commit, beside: values.beside ?? null, short: values.short === true, failOver }
-  return { store, stores, ...numbers, ...pair, untimed: values.untimed === true }
+  const { profile = null } = values
+  return { store, stores, ...numbers, ...pair, profile, untimed: values.untimed === true }
 }
 
 export interface BenchStore {

@@ -302,9 +302,10 @@ suite('commands', () => {
   })
 
   test('a server that does not answer them: timeout, and the next one is served', async (t) => {
-    const running = await watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '2s' } }, ({ server }) =>
-      fill(server, 'INBOX', 1),
-    )
+    const running = await watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '2s' } }, ({ server }) => {
+      fill(server, 'INBOX', 1)
+      fill(server, 'Archive', 1, 'a')
+    })
     let swallowed = 0
     running.server.hooks = {
       command({ text }) {

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { backfillFirst } from '../../../engine/accounts/background.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { fullCapabilities, plainCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
@@ -253,6 +254,7 @@ test('a folder that is listed and cannot be opened does not hold up the others',
   const running = await openAccounts(t)
   const { server } = running
   server.createFolder('ann', 'Ghost')
+  fill(server, 'Ghost', 1, 'g')
   server.hooks = { command: ({ text }) => (/SELECT "?Ghost/.test(text) ? { tagged: 'NO cannot open' } : undefined) }
   fill(server, 'Archive', 2, 'a')
   running.accounts.start(running.account)
@@ -260,6 +262,19 @@ test('a folder that is listed and cannot be opened does not hold up the others',
   await until('the others are read', async () => (await running.subjects('Archive')).length === 2)
   running.server.append('ann', 'Archive', letter('n1'))
   await running.tells(['received n1 Archive'])
+})
+
+test('at first, a folder that holds nothing is complete by its STATUS alone, and what comes into it is new', async (t) => {
+  const stage = await openStage(t)
+  const { catchUp } = await stage.work()
+  const { completeAt, cursor } = await stage.folder('Archive')
+  assert.notEqual(completeAt, null)
+  assert.deepEqual([cursor?.uidNext, cursor?.exists, cursor?.backfillBelow], [1, 0, 0])
+  assert.equal((await stage.folder('INBOX')).completeAt, null, 'it is opened all the same')
+  assert(!stage.server.log.some(({ line }) => /SELECT "?Archive/.test(line)))
+  stage.server.append('ann', 'Archive', letter('n1'))
+  await catchUp('Archive')
+  assert.deepEqual(await stage.story(), ['received n1 Archive'])
 })
 
 test('\\Noselect and \\NonExistent folders are listed and left alone', async (t) => {
@@ -290,4 +305,16 @@ test('mail that appears in a new folder under another time of arrival is known, 
   assert.deepEqual(await stage.story(), ['folder_added m1 New'])
   assert.equal((await stage.message('m1')).id, id)
   assert.equal(mock.callCount(), 0)
+})
+
+test('the first page of INBOX takes one SELECT, one SEARCH and one FETCH', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 3)
+  const { context, catchUp } = await stage.work()
+  const before = stage.server.log.length
+  await catchUp('INBOX')
+  await backfillFirst({ ...context, folderId: (await stage.folder('INBOX')).id })
+  const sent = stage.server.log.slice(before).flatMap(({ line }) => /^C: \w+ ([A-Z ]+[A-Z])/.exec(line)?.[1] ?? [])
+  assert.deepEqual(sent, ['SELECT', 'UID SEARCH', 'UID FETCH'])
+  assert.equal((await stage.subjects('INBOX')).length, 3)
 })

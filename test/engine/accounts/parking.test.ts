@@ -51,6 +51,7 @@ test('counted anew when a page was read since the last failure: a folder that is
 
 test('of a folder that was never opened, refusals count on in the next session', async (t) => {
   const stage = await openStage(t)
+  fill(stage.server, 'Archive', 1)
   const refusedAnew = async (): Promise<number> => {
     const { context, state } = await stage.work()
     await createParking(context.deps, state)('Archive', () => Promise.reject(new AppError('server_refused', 'no')))

@@ -31,6 +31,17 @@ export function foldersContract({ store, clock }: Subject): void {
       assert.equal(await store.folders.byPath(account.id, 'Nowhere'), null)
     })
 
+    test('one that is listed with a cursor is complete, unless it is stored already', async () => {
+      const { account, folder } = await createMailbox(store)
+      const opened = { ...moved(null, { uidNext: 7, exists: 0, backfillBelow: 0 }), syncedAt: 1234 }
+      const both = ['Archive', 'Empty'].map((path) => ({ ...listed(path), opened }))
+      await store.folders.reconcile(account.id, 1, both, false)
+      const { cursor, completeAt } = await folder('Empty')
+      assert.deepEqual({ cursor, completeAt }, { cursor: opened, completeAt: 1234 })
+      const before = await folder('Archive')
+      assert.deepEqual([before.cursor, before.completeAt], [null, null])
+    })
+
     test('a new listing keeps how far a folder was read, and counts it does not know', async () => {
       const mailbox = await createMailbox(store)
       await mailbox.fill('Archive', [messageFacts()])
