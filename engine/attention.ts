@@ -3,10 +3,11 @@ import type { PoolFacts } from './accounts/types.ts'
 import type { AccountPlace, Store } from './store/port.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
-export const attentionKinds = ['account', 'host', 'webhook', 'service'] as const
+export const attentionKinds = ['account', 'host', 'webhook', 'receiver', 'service'] as const
 
 export interface Attention {
   readonly kind: (typeof attentionKinds)[number]
+  /** Of a receiver its URL, of a host its name. */
   readonly id: string
   readonly what: string
   /** Milliseconds since 1970. */
@@ -20,7 +21,7 @@ interface Sources {
 }
 
 const mostAttention = 50
-/** Of hosts, and of webhooks: the rest is for others. */
+/** Of hosts, and of URLs of webhooks: the rest is for others. */
 const mostOfKind = 20
 /** Shorter ones are no cause for alarm. */
 const longDownMs = 3_600_000
@@ -83,17 +84,24 @@ function troubledHosts(hosts: readonly Host[], failing: Seen['failing']): Attent
   })
 }
 
+/** Those of one URL are one receiver: of the one that fails for longest it has the reason and the time. */
 function troubledWebhooks({ webhooks }: Sources): Attention[] {
   const known = new Map(webhooks.facts().map((facts) => [facts.id, facts]))
-  const failing = webhooks.all().flatMap(({ id, callbackUrl, active, health }): Attention[] => {
+  const failing = webhooks.all().flatMap(({ id, callbackUrl: url, active, health }) => {
     const facts = known.get(id)
     // A webhook that is switched off keeps its health, and gets no callbacks.
     if (!active || facts?.tags.includes('failed') !== true) return []
     const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
     const why = health.lastError === null ? '' : `: ${health.lastError}`
-    return [{ kind: 'webhook', id, what: `${callbackUrl} ${what}${why}`, since: health.failingSince ?? facts.since }]
+    return [{ id, url, what, why, since: health.failingSince ?? facts.since }]
   })
-  return failing.toSorted(byAge)
+  return [...Map.groupBy(failing.toSorted(byAge), ({ url }) => url)].flatMap(([url, those]): Attention[] => {
+    const [first] = those
+    if (first === undefined) return []
+    const { id, what, why, since } = first
+    if (those.length === 1) return [{ kind: 'webhook', id, what: `${url} ${what}${why}`, since }]
+    return [{ kind: 'receiver', id: url, what: `${those.length} webhooks fail: ${url}${why}`, since }]
+  })
 }
 
 /** `named`: hosts that are named already. */
@@ -125,6 +133,6 @@ async function troubledAccounts(
 
 const conditionWords = { up: 'up', down: 'down', disabled: 'DISABLED', paused: 'paused' } as const
 
-function byAge(left: Attention, right: Attention): number {
+function byAge(left: Pick<Attention, 'since'>, right: Pick<Attention, 'since'>): number {
   return left.since - right.since
 }

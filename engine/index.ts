@@ -17,7 +17,16 @@ export type { DiscoveredSettings, Discovery } from './discovery/discover.ts'
 export type { HelpPage } from './discovery/providers.ts'
 export * from './engine.ts'
 export { attentionKinds, attentionOf } from './attention.ts'
-export { callbacksLike, find, type Found, foundKinds, messagesMeant, namesOf } from './find.ts'
+export {
+  callbacksLike,
+  find,
+  type Found,
+  foundKinds,
+  messagesMeant,
+  nameOfDeveloper,
+  namesOf,
+  ownerOf,
+} from './find.ts'
 export * from './errors.ts'
 export type * from './mailboxes.ts'
 export { defaultSourceOptions } from './mailboxes.ts'

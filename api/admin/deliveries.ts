@@ -6,6 +6,7 @@ import {
   type FilterVerdict,
   namesOf,
   type OutboxRecord,
+  ownerOf,
   type Resending,
   userAgent,
   type WebhookRecord,
@@ -39,27 +40,39 @@ const callbackFields = {
   email_account: [z.string().nullable(), '7c9e6679f81d4b1c8a2e3d4f', 'id of the email account'],
   mailbox: [z.string().nullable(), address, 'its address'],
   subject: [z.string().nullable(), 'Hello', 'of the message, while the index has it'],
+  owner: [
+    z.string().nullable(),
+    'Anna Example',
+    'name or address of the user whose webhook it is, or `application-wide`; null = the webhook is gone, or it is a bare URL',
+  ],
 } as const
 export const adminCallback = view('AdminCallback', callbackFields)
 export type DeliveryRow = z.input<typeof adminCallback>
 
 export async function presentRows({ store, webhooks }: Engine, rows: readonly OutboxRecord[]): Promise<DeliveryRow[]> {
   const messageIds = rows.flatMap(({ messageId }) => messageId ?? [])
+  const known = rows.map(({ webhookId }) => webhooks.known(webhookId ?? ''))
   const [messages, name] = await Promise.all([
     messageIds.length === 0 ? [] : store.messages.several(messageIds),
-    namesOf(store, { developers: rows.map((row) => row.developerId), accounts: rows.map((row) => row.accountId) }),
+    namesOf(store, {
+      developers: rows.map((row) => row.developerId),
+      accounts: rows.map((row) => row.accountId),
+      users: known.map((webhook) => webhook?.userId ?? null),
+    }),
   ])
   const subjects = new Map(messages.map(({ id, subject }) => [id, subject]))
-  return rows.map((row) => {
+  return rows.map((row, index) => {
     const waiting = webhooks.waits(row)
+    const webhook = known[index] ?? null
     return {
-      ...presentDelivery(row, webhooks.known(row.webhookId ?? '')),
+      ...presentDelivery(row, webhook),
       waits: waiting && { ...waiting, until: secondsOrNull(waiting.until) },
       developer_id: row.developerId,
       developer_name: name(row.developerId),
       email_account: row.accountId,
       mailbox: name(row.accountId),
       subject: subjects.get(row.messageId ?? '') ?? null,
+      owner: webhook && ownerOf(webhook, name),
     }
   })
 }

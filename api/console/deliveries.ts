@@ -17,7 +17,7 @@ import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
 import { action, page, type Visit } from './frame.ts'
 import { card, developerFilter, facts, field, lasted, link, moment, named, pill } from './parts.ts'
-import { formCard, ordinal, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
+import { formCard, ordinal, receiver, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
 
 const logPath = '/console/deliveries'
 
@@ -75,6 +75,7 @@ function deliveryTable(rows: readonly DeliveryRow[]): Html {
     Event: (row) => html`<a href="/console/deliveries/${row.delivery_id}">${row.event ?? row.kind}</a>`,
     State: (row) => pill(row.state),
     Subject: subjectOf,
+    Receiver: (row) => receiver(row.webhook_id, row.url, row.owner),
     Mailbox: ({ mailbox, email_account: id }) => (id === null ? null : named(`/console/accounts/${id}`, mailbox, id)),
     Created: (row) => moment(row.created),
     'Duration, or wait': tookOrWaits,
@@ -158,11 +159,10 @@ function deliveryFacts(seen: DeliveryDetail): Html {
     State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
     Event: seen.event ?? seen.kind,
     Next: seen.waits === null ? null : html`${waitWords(seen.waits)}, ${ordinal(seen.attempt_count + 1)} try`,
-    Receiver: seen.url,
+    Receiver: receiver(webhookId, seen.url, seen.owner),
     Created: moment(seen.created),
     Finished: seen.finished === null ? null : moment(seen.finished),
     Callback: html`<code>${seen.delivery_id}</code>`,
-    Webhook: webhookId === null ? null : named(`/console/webhooks/${webhookId}`, null, webhookId),
     Queue:
       due === null || channel === webhookId
         ? null

@@ -1,6 +1,6 @@
 /** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
 import type { z } from 'zod'
-import { utc } from '../../engine/index.ts'
+import { nameOfDeveloper, utc } from '../../engine/index.ts'
 import type { stepView } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
@@ -129,6 +129,12 @@ export function named(to: string, name: string | null, id: string): Html {
   return name === null ? html`<a href="${to}">${code}</a>` : html`<a href="${to}">${name}</a> <small>${code}</small>`
 }
 
+/** A webhook by its URL; those of many users have one. `owner`: the user, or that it has none; null = not known. */
+export function receiver(id: string | null, url: string | null, owner: string | null): Html | null {
+  if (id === null) return url === null ? null : html`${url}`
+  return html`<a href="/console/webhooks/${id}">${url ?? 'gone'}</a><br /><small>${owner} <code>${id}</code></small>`
+}
+
 export const developerLink = (id: string, name: string | null): Html => named(`/console/developers/${id}`, name, id)
 
 /** A share of a whole as a bar. */
@@ -242,7 +248,7 @@ const mostNames = 200
 /** A filter of a list: a developer by name. */
 export async function developerFilter({ engine }: Visit, values: Parameters): Promise<Html> {
   const developers = await engine.store.developers.list({ limit: mostNames, offset: 0 })
-  const names = developers.map(({ id, name, apiKey }) => [id, name ?? apiKey] as const)
+  const names = developers.map((developer) => [developer.id, nameOfDeveloper(developer)] as const)
   return select('Developer', 'developer', names, values)
 }
 
