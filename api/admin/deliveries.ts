@@ -40,6 +40,7 @@ const callbackFields = {
   email_account: [z.string().nullable(), '7c9e6679f81d4b1c8a2e3d4f', 'id of the email account'],
   mailbox: [z.string().nullable(), address, 'its address'],
   subject: [z.string().nullable(), 'Hello', 'of the message, while the index has it'],
+  took_ms: [count.nullable(), 39, 'from the event to the end of the callback; null = it is pending'],
   owner: [
     z.string().nullable(),
     'Anna Example',
@@ -72,6 +73,7 @@ export async function presentRows({ store, webhooks }: Engine, rows: readonly Ou
       email_account: row.accountId,
       mailbox: name(row.accountId),
       subject: subjects.get(row.messageId ?? '') ?? null,
+      took_ms: row.finishedAt && Math.max(0, row.finishedAt - row.createdAt),
       owner: webhook && ownerOf(webhook, name),
     }
   })

@@ -78,7 +78,7 @@ function deliveryTable(rows: readonly DeliveryRow[]): Html {
     Receiver: (row) => receiver(row.webhook_id, row.url, row.owner),
     Mailbox: ({ mailbox, email_account: id }) => (id === null ? null : named(`/console/accounts/${id}`, mailbox, id)),
     Created: (row) => moment(row.created),
-    'Duration, or wait': tookOrWaits,
+    'Duration, or wait': ({ took_ms: took, waits }) => (took === null ? waitWords(waits) : lasted(took)),
     '#Attempts': (row) => row.attempt_count,
     'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
@@ -98,10 +98,6 @@ export function deliveryCard(
 
 function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {
   return id === null ? null : named(link(`/console/accounts/${account}/trail`, { q: id }), subject, id)
-}
-
-function tookOrWaits({ created, finished, waits }: DeliveryRow): Html | string | null {
-  return finished === null ? waitWords(waits) : lasted((finished - created) * 1000)
 }
 
 export function waitWords(waits: DeliveryRow['waits']): Html | null {

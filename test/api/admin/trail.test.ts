@@ -202,6 +202,7 @@ describe('what operators look up', () => {
     for (const filter of ['webhook=/crowd', 'account=@crowd.example', `webhook=/crowd&developer=${developerId}`]) {
       const rows = await log(`${filter}&${within}`)
       assert.deepEqual(new Set(rows.map(({ owner }) => owner)), new Set(names), filter)
+      assert.ok(rows.every(({ took_ms: took }) => took === 39))
     }
     assert.equal((await log(`webhook=/crowd&account=@crowd.example&state=failed&${within}`)).length, 1)
     assert.deepEqual(await log(`webhook=/crowd&developer=nobody&${within}`), [])
