@@ -172,7 +172,8 @@ export async function redeliver(engine: Engine, id: string): Promise<number> {
   return engine.webhooks.resend(await found('delivery', id, engine.store.outbox.get(id)))
 }
 
-const day = 86_400
+/** Of the log, unless a time is given. */
+export const usualSeconds = 86_400
 
 const filters = {
   developer: optional(filledText, 'only callbacks of this developer, by id'),
@@ -183,13 +184,14 @@ const filters = {
     filledText,
     'id of the callback or message, Message-ID, or part of the subject: of the newest 2,000 that match the rest',
   ),
-  within: optional(integer(1), 'only events of the last so many seconds; a day, unless a time is given', day),
+  within: optional(integer(1), 'only events of the last so many seconds; a day, unless a time is given', usualSeconds),
   from: optional(timestamp, 'only events of this Unix timestamp in seconds or later'),
   until: optional(timestamp, 'only events of this Unix timestamp in seconds or earlier'),
 }
 export const logQuery = z.object({ ...filters, ...paging })
 export type LogQuery = z.output<typeof logQuery>
 export const logFilters = z.object(filters)
+export type LogFilters = z.output<typeof logFilters>
 
 const resendingView = answer({
   started: [z.int(), time],
@@ -209,7 +211,7 @@ const bar = answer({
 
 const logView = view('AdminDeliveryLog', {
   from: [z.int(), time],
-  until: [z.int(), time + day],
+  until: [z.int(), time + usualSeconds],
   step: [z.int(), 1800, 'seconds of a bar'],
   bars: [z.array(bar), [exampleOf(bar)], 'those that match, by the time of their event; steps without any are absent'],
   failed: [count, 2, 'those that match and have failed, on all pages'],
@@ -222,9 +224,9 @@ const mostBars = 48
 const leastStep = 60
 
 /** The store's query of a filter, and the time that the filter covers, in ms since 1970. */
-async function asked(engine: Engine, { q: text, within, from, until, ...filter }: z.output<typeof logFilters>) {
+async function asked(engine: Engine, { q: text, within, from, until, ...filter }: LogFilters) {
   const end = until ?? Date.now()
-  const begin = from ?? end - (within ?? day) * 1000
+  const begin = from ?? end - (within ?? usualSeconds) * 1000
   const query = await callbacksLike(engine, { ...filter, text, from: begin, until: end })
   return { query, begin, end }
 }
@@ -253,7 +255,7 @@ export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: 
 const presentResending = ({ startedAt, ...shown }: Resending) => ({ started: seconds(startedAt), ...shown })
 
 /** Those that match and have failed. `conflict` while others are being sent again. */
-export async function resendFailed(engine: Engine, filter: z.output<typeof logFilters>) {
+export async function resendFailed(engine: Engine, filter: LogFilters) {
   const { query } = await asked(engine, filter)
   return presentResending(await engine.webhooks.resendFailed(query))
 }
@@ -272,7 +274,7 @@ export const deliveryRoutes = [
     description:
       'Messages alone, oldest first, under the ids they had; not those of paused webhooks. What takes long is answered with `done` false and goes on; ' +
       'GET /admin/deliveries says how far it is. A restart ends it.',
-    body: logFilters.meta({ examples: [{ webhook: ids.webhook, within: day }] }),
+    body: logFilters.meta({ examples: [{ webhook: ids.webhook, within: usualSeconds }] }),
     response: resendingView,
     errors: [409],
     handler: ({ body }, { engine }) => resendFailed(engine, body),

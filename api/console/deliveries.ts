@@ -6,18 +6,20 @@ import {
   type DeliveryLog,
   deliveryOf,
   type DeliveryRow,
+  type LogFilters,
   logFilters,
   logQuery,
   type LogQuery,
   redeliver,
   resendFailed,
   type SentCallback,
+  usualSeconds,
 } from '../admin/deliveries.ts'
 import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
-import { action, page, type Visit } from './frame.ts'
+import { action, page, question, type Visit } from './frame.ts'
 import { card, developerFilter, facts, field, lasted, link, moment, named, pill } from './parts.ts'
-import { formCard, ordinal, receiver, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
+import { ordinal, receiver, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
 
 const logPath = '/console/deliveries'
 
@@ -34,40 +36,60 @@ export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
   ${field('Account: address or id', 'account', values)} ${field('Webhook: URL or id', 'webhook', values)}
   ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
-  ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? 86_400) : undefined })}`
-  const list = html`${stackedBars(log)} ${progress(log)} ${deliveryTable(rows)}`
-  const more = failed > 0 ? { more: resendForm(log, values, visit) } : {}
+  ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? usualSeconds) : undefined })}`
+  const list = html`${stackedBars(log)} ${progress(log, values)} ${deliveryTable(rows)}`
+  const more = failed > 0 ? { more: resendCard(log, values) } : {}
   return searchedList({ title: 'Deliveries', values, filters, list, shown: rows.length, total: null, ...more }, visit)
 })
 
-function progress({ resending: last }: DeliveryLog): Html | null {
-  if (last === null) return null
+/** Of the last hour: an older one is no news. */
+const newsSeconds = 3600
+
+function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | null {
+  if (last === null || (last.done && last.started < Date.now() / 1000 - newsSeconds)) return null
   const { queued, total, done, reason, started } = last
   const words = done ? 'were queued again' : 'are queued again so far'
+  const all = values.state && html`<a href="${backTo({ ...values, state: undefined })}">In all states</a>`
   return html`<p class="note">
     Failed callbacks, since ${moment(started)}: ${queued} of ${total} ${words}${reason !== null && `: ${reason}`}.
+    ${all}
     <progress max="${Math.max(1, total)}" value="${queued}" aria-label="Queued again"></progress>
   </p>`
 }
 
-/** For what the page shows: the time is the page's, however long it stays open. */
-function resendForm({ from, until: end, failed }: DeliveryLog, values: LogQuery, { form }: Visit): Html {
-  const { developer, account, webhook, state, q } = values
-  const filter = { developer, account, webhook, state, q, from, until: end }
-  const hidden = Object.entries(filter)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
-  const words =
-    'Messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.'
-  const fields = html`${hidden}<button class="danger">Send all failed again: ${failed}</button>`
-  return formCard('Send failed callbacks again', words, form(`${logPath}/redeliver`, fields))
+const resendPath = `${logPath}/redeliver`
+
+/** As an address has it. */
+function spelled({ developer, account, webhook, state, q, within, from, until: end }: LogFilters) {
+  return { developer, account, webhook, state, q, within, from: from && from / 1000, until: end && end / 1000 }
 }
 
-export const resendAction = action(`${logPath}/redeliver`, logFilters, async ({ values }, { engine }) => {
-  const { queued, total, done } = await resendFailed(engine, values)
-  const { from, until: end, ...filter } = values
-  const to = link(logPath, { ...filter, from: from && from / 1000, until: end && end / 1000 })
-  return { to, notice: `${queued} of ${total} failed callbacks are queued again${done ? '' : ', and more follow'}.` }
+/** The log as it was asked for: a time that was chosen by its length goes on. */
+function backTo(values: LogFilters): string {
+  const time = values.within === undefined ? {} : { from: undefined, until: undefined }
+  return link(logPath, { ...spelled(values), ...time })
+}
+
+/** For what the page shows: the time is the page's, however long it stays open. */
+function resendCard({ from, until: end, failed }: DeliveryLog, values: LogQuery): Html {
+  const within = values.from === undefined ? (values.within ?? usualSeconds) : undefined
+  const to = link(resendPath, { ...spelled(values), within, from, until: end })
+  const button = html`<a class="button danger" href="${to}">Send all failed again: ${failed}</a>`
+  return card('Failed callbacks', button)
+}
+
+export const resendQuestion = page(resendPath, logFilters, async ({ values }, { engine, form }) => {
+  const { failed } = await deliveryLog(engine, { ...values, limit: 1, offset: 0 })
+  const fields = Object.entries(spelled(values)).filter(([, value]) => value !== undefined)
+  const hidden = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
+  const words = `All ${failed} that match are queued again: messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.`
+  const send = form(resendPath, html`${hidden}<button class="danger">Send ${failed} again</button>`)
+  return question('Send failed callbacks again', words, send, backTo(values))
+})
+
+export const resendAction = action(resendPath, logFilters, async ({ values }, { engine }) => {
+  await resendFailed(engine, values)
+  return { to: backTo(values), notice: 'The failed callbacks are sent again.' }
 })
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {

@@ -46,6 +46,7 @@ export function consoleSuite(name: string, accounts: number): void {
       ['webhook', world.webhook, /127\.0\.0\.1/],
       ['deliveries', '/console/deliveries', 'Deliveries'],
       ['delivery', world.delivery, 'Callback'],
+      ['resend', '/console/deliveries/redeliver?within=3600', 'Send failed callbacks again'],
       ['search', '/console/search?q=example', 'Search'],
       ['search-none', '/console/search?q=nothing-at-all', 'Search'],
       ['trail', `${world.account}/trail?q=news`, 'news'],
