@@ -137,11 +137,24 @@ describe('what operators look up', () => {
 
   test('of a mail that is not in the index it says how account and folders are', async () => {
     const words = async () => ((await trail('unknown@mail.example'))['known'] as string[]).join(' ')
-    assert.match(await words(), /It is connected and hears of new mail.*INBOX was caught up at/)
+    const before = Math.floor(Date.now() / 1000) * 1000
+    await box.deliver({ subject: 'a bargain' }, 'Junk')
+    const known = await until('the look at Junk is over', async () => {
+      const now = await words()
+      const seen = /What came into the other folders before ([^:]*:\d\d:\d\d UTC) is in the index/.exec(now)?.[1] ?? ''
+      return Date.parse(seen) >= before && now
+    })
+    assert.match(known, /It is connected and hears of new mail.*INBOX is caught up, and watched since/)
+    const next = /They are looked at again at ([^:]*:\d\d:\d\d UTC) at the latest/.exec(known)?.[1] ?? ''
+    assert.ok(Date.parse(next) >= before && Date.parse(next) < before + 300_000, next)
+    const read = /Junk was read last at ([^:]*:\d\d:\d\d UTC)/.exec(known)?.[1] ?? ''
+    assert.ok(Date.parse(read) >= before, read)
+    assert.doesNotMatch(known, /INBOX was/)
     await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/pause`)
     await until('paused', async () =>
       (await words()).includes('An operator has paused it. Nothing, until it is resumed.'),
     )
+    assert.match(await words(), /^(?!.*other folders).*INBOX was read last at/)
     await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/resume`)
     assert.equal((await rig.as(rig.tokens.read, 'GET', `/admin/accounts/${'0'.repeat(24)}/trail`)).status, 404)
     await refusesOthers(rig, 'GET', `/admin/accounts/${box.accountId}/trail`, 'read')
