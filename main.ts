@@ -164,6 +164,12 @@ function lastWords(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
+/** The output may be a file on a full disk. */
+function endUnwritten({ message }: Error): void {
+  process.stderr.write(`mailroom: the output cannot be written: ${message}\n`)
+  process.exit(1)
+}
+
 /** Ctrl-C ends what shows something again and again. */
 async function commandLine(words: readonly string[]): Promise<number> {
   const over = new AbortController()
@@ -172,8 +178,8 @@ async function commandLine(words: readonly string[]): Promise<number> {
   // `mailroom top | head`: who reads the output has seen enough.
   for (const stream of [stdout, stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-      over.abort()
+      if (error.code === 'EPIPE') over.abort()
+      else endUnwritten(error)
     })
   return runCli(words, {
     env,

@@ -39,8 +39,26 @@ const mostLike = 200
 const mostWords = 5
 
 /** By kind, in their order. */
-export async function find({ store, webhooks }: Sources, asked: string): Promise<readonly Found[]> {
+export async function find(sources: Sources, asked: string): Promise<readonly Found[]> {
   const text = asked.trim()
+  const found = await recordsLike(sources, text)
+  const messages = found.some(({ exact }) => exact) ? [] : await messagesNamed(sources.store, text)
+  return foundKinds.flatMap((kind) =>
+    mostExact(
+      [...found, ...messages].filter((each) => each.kind === kind),
+      mostFound,
+    ),
+  )
+}
+
+/** The text itself, and the ids of what it names. */
+export async function idsMeant(sources: Sources, asked: string): Promise<readonly string[]> {
+  const found = await recordsLike(sources, asked)
+  return [asked, ...found.filter(({ exact }) => exact).map(({ id }) => id)]
+}
+
+/** All but messages. */
+async function recordsLike({ store, webhooks }: Sources, text: string): Promise<readonly Found[]> {
   const [accounts, users, developers, hooks, callback] = await Promise.all([
     accountsLike(store, text),
     usersLike(store, text),
@@ -49,7 +67,7 @@ export async function find({ store, webhooks }: Sources, asked: string): Promise
     store.outbox.get(text),
   ])
   const ofAccounts = new Set(accounts.filter(({ found: { exact } }) => exact).map(({ userId }) => userId))
-  const found = [
+  return [
     ...accounts.map((account) => account.found),
     // The user of an account is found by the account's address already.
     ...users.filter(({ id, exact }) => id === text || !exact || !ofAccounts.has(id)),
@@ -57,12 +75,10 @@ export async function find({ store, webhooks }: Sources, asked: string): Promise
     ...hooks,
     ...(callback === null ? [] : [callbackFound(callback)]),
   ]
-  const messages = found.some(({ exact }) => exact) ? [] : await messagesNamed(store, text)
-  return foundKinds.flatMap((kind) => mostExact([...found, ...messages].filter((each) => each.kind === kind)))
 }
 
-function mostExact<T extends Pick<Found, 'exact'>>(all: readonly T[]): T[] {
-  return all.toSorted((left, right) => Number(right.exact) - Number(left.exact)).slice(0, mostFound)
+function mostExact<T extends Pick<Found, 'exact'>>(all: readonly T[], most: number): T[] {
+  return all.toSorted((left, right) => Number(right.exact) - Number(left.exact)).slice(0, most)
 }
 
 function one(kind: Found['kind'], of: Omit<Found, 'kind' | 'accountId'>, accountId: string | null = null): Found {
@@ -85,8 +101,7 @@ async function usersLike({ users }: Store, text: string): Promise<Found[]> {
   const [byId, alike] = await Promise.all([users.several([text]), users.search(words, mostLike)])
   return [...byId, ...alike].map((user) => {
     const { id, emailAddresses } = user
-    const names = [nameOfUser(user), ...emailAddresses].map(foldCase)
-    const exact = id === text || names.includes(foldCase(text))
+    const exact = id === text || emailAddresses.map(foldCase).includes(foldCase(text))
     return one('user', { id, name: nameOfUser(user), detail: emailAddresses.join(', '), exact })
   })
 }
@@ -112,7 +127,7 @@ async function developersLike({ developers }: Store, text: string): Promise<Foun
 async function webhooksLike({ store, webhooks }: Sources, text: string): Promise<Found[]> {
   const like = webhooks.all().filter(({ id, callbackUrl }) => id === text || callbackUrl.includes(text))
   const meant = like.map((webhook) => ({ webhook, exact: [webhook.id, webhook.callbackUrl].includes(text) }))
-  const some = mostExact(meant)
+  const some = mostExact(meant, mostLike)
   const name = await namesOf(store, { users: some.map(({ webhook }) => webhook.userId) })
   return some.map(({ webhook, exact }) => {
     const { id, callbackUrl, active } = webhook

@@ -22,6 +22,7 @@ export {
   find,
   type Found,
   foundKinds,
+  idsMeant,
   messagesMeant,
   nameOfDeveloper,
   namesOf,

@@ -13,6 +13,7 @@ import {
   notFound,
   shownCounts,
   reconnectToken,
+  utc,
   type WireLine,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
@@ -107,7 +108,7 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     active: [...(seen?.active ?? [])],
     steps: presentSteps(seen),
     ...presentWays(seen),
-    explain: presentExplanation(engine, account),
+    explain: await presentExplanation(engine, account),
     wire: (wire?.lines() ?? []).map(presentLine),
     frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },
     folders: folders.map(presentFolder),
@@ -163,9 +164,20 @@ const remedies: Readonly<Record<string, string>> = {
   protocol: 'The mail server answers as IMAP asks for.',
 }
 
-function presentExplanation(engine: Engine, account: AccountRecord): z.input<typeof explanationView> {
+async function presentExplanation(engine: Engine, account: AccountRecord): Promise<z.input<typeof explanationView>> {
   const { why, since, next, state, failure } = explainAccount(engine, account)
-  return { why, since: seconds(since), next, would_change: changesOf(account, state, failure) }
+  const by = state === 'paused' ? await pausedBy(engine, account.id) : null
+  const words = by === null ? why : `${why} It was paused by ${by}.`
+  return { why: words, since: seconds(since), next, would_change: changesOf(account, state, failure) }
+}
+
+/** The actions of operators on one account that are looked through for the one that paused it. */
+const mostActions = 50
+
+async function pausedBy({ store }: Engine, id: string): Promise<string | null> {
+  const actions = await store.audit.list([id], { limit: mostActions, offset: 0 })
+  const last = actions.find(({ action, status }) => action === 'accounts pause' && status < 400)
+  return last === undefined ? null : `${last.by} ${last.actorName} from ${last.address} at ${utc(last.at)}`
 }
 
 function changesOf({ id, status }: AccountRecord, state: string, failure: string | null): string[] {
@@ -178,7 +190,7 @@ function changesOf({ id, status }: AccountRecord, state: string, failure: string
   return [...(remedy === undefined ? [] : [remedy]), ...now, ...check, ...link]
 }
 
-const checkView = answer({
+export const checkView = answer({
   success: [z.boolean(), true],
   failure: [z.string().nullable(), null, 'class of the failure; null = the login went well'],
   message: [z.string().nullable(), null],

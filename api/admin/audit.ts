@@ -1,6 +1,6 @@
 /** The audit trail: actions of operators, with the operator, the address and the outcome. */
 import { z } from 'zod'
-import { type Engine, namesOf } from '../../engine/index.ts'
+import { type Engine, idsMeant, namesOf } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
 import { address, answer, time } from '../examples.ts'
 import { filledText, optional } from '../values.ts'
@@ -25,12 +25,16 @@ const auditView = answer({
 })
 export type AuditRow = z.input<typeof auditView>
 
-export const auditQuery = z.object({ target: optional(filledText, 'only what was done to this id or name'), ...paging })
+export const auditQuery = z.object({
+  target: optional(filledText, 'only what was done to what has this id, address, name or URL'),
+  ...paging,
+})
 
 /** Newest first. */
 export async function auditTrail(engine: Engine, query: z.output<typeof auditQuery>): Promise<AuditRow[]> {
   const { store, webhooks } = engine
-  const records = await store.audit.list(query.target, query)
+  const targets = query.target === undefined ? undefined : await idsMeant(engine, query.target)
+  const records = await store.audit.list(targets, query)
   const ids = records.map(({ target }) => target)
   const name = await namesOf(store, { accounts: ids, developers: ids, users: ids })
   return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({

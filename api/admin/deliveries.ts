@@ -209,7 +209,7 @@ const bar = answer({
   skipped: [count, 0],
 })
 
-const logView = view('AdminDeliveryLog', {
+export const logView = view('AdminDeliveryLog', {
   from: [z.int(), time],
   until: [z.int(), time + usualSeconds],
   step: [z.int(), 1800, 'seconds of a bar'],

@@ -1,9 +1,11 @@
 /** Commands that are a route of the admin API each: what they do and take is read from the route. */
 import { z } from 'zod'
+import { AppError } from '../../engine/index.ts'
+import type { checkView } from '../admin/account.ts'
 import { adminRoutes } from '../admin/index.ts'
 import type { Method } from '../route.ts'
 import { accountId, clientOf, say } from './client.ts'
-import { showAny, showExplanation } from './show.ts'
+import { showAccount, showAny, showDeliveries, showExplanation } from './show.ts'
 import { type Command, type Given, type OptionName, isOption, UsageError } from './usage.ts'
 
 /** `at`: method and path. The word after the command stands in the path, or is this parameter of the query. */
@@ -22,8 +24,7 @@ function commandOf(at: string, words?: string, parameter?: string, show: Show = 
       const [word] = given.words
       const filled = path.includes('{id}') ? path.replace('{id}', await idOf(given, path)) : path
       const query = new URLSearchParams(valuesOf(given, options))
-      if (parameter !== undefined && word !== undefined)
-        query.set(parameter, parameter === 'target' ? await idOf(given, '/accounts/') : word)
+      if (parameter !== undefined && word !== undefined) query.set(parameter, word)
       say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), show)
     },
   }
@@ -48,15 +49,16 @@ const allHosts = commandOf('GET /admin/hosts')
 
 export const actingCommands: Readonly<Record<string, Command>> = {
   explain: commandOf('GET /admin/accounts/{id}/explain', '<account>', undefined, showExplanation),
-  reconnect: commandOf('POST /admin/accounts/{id}/reconnect', '<account>'),
-  pause: commandOf('POST /admin/accounts/{id}/pause', '<account>'),
-  resume: commandOf('POST /admin/accounts/{id}/resume', '<account>'),
-  check: commandOf('POST /admin/accounts/{id}/check', '<account>'),
+  reconnect: commandOf('POST /admin/accounts/{id}/reconnect', '<account>', undefined, showAccount),
+  pause: commandOf('POST /admin/accounts/{id}/pause', '<account>', undefined, showAccount),
+  resume: commandOf('POST /admin/accounts/{id}/resume', '<account>', undefined, showAccount),
+  check: commandOf('POST /admin/accounts/{id}/check', '<account>', undefined, showCheck),
   link: commandOf('POST /admin/accounts/{id}/link', '<account>'),
   find: commandOf('GET /admin/search', '<text>', 'q'),
   webhooks: commandOf('GET /admin/webhooks'),
+  deliveries: commandOf('GET /admin/deliveries', undefined, undefined, showDeliveries),
   redeliver: commandOf('POST /admin/deliveries/{id}/redeliver', '<callback>'),
-  audit: commandOf('GET /admin/audit', '[<account or other id>]', 'target'),
+  audit: commandOf('GET /admin/audit', '[<address, name or id>]', 'target'),
   hosts: {
     ...allHosts,
     words: '[slow <host> <logins a minute> | stop <host> | free <host>]',
@@ -64,6 +66,13 @@ export const actingCommands: Readonly<Record<string, Command>> = {
     does: 'mail servers, and how many logins they get',
     run: hosts,
   },
+}
+
+/** `bad_request` when the login was rejected, so that a script sees it. */
+function showCheck(answer: unknown): readonly string[] {
+  const { failure, message } = answer as z.output<typeof checkView>
+  if (failure !== null) throw new AppError('bad_request', `the login fails (${failure}): ${message ?? ''}`)
+  return ['The login works.']
 }
 
 async function hosts(given: Given): Promise<void> {

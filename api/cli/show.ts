@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import type { accountList } from '../admin/accounts.ts'
 import type { explanationView, LineRow } from '../admin/account.ts'
+import type { logView } from '../admin/deliveries.ts'
 import type { overviewView } from '../admin/overview.ts'
 import type { retentionView } from '../admin/store.ts'
 import type { developerView, tokenView } from '../admin/keys.ts'
@@ -34,7 +35,7 @@ function age(seconds: number): string {
 }
 
 const since = (at: number): string => age(Date.now() / 1000 - at)
-const day = (at: number): string => new Date(at * 1000).toISOString().slice(0, 16).replace('T', ' ')
+const day = (at: number): string => `${new Date(at * 1000).toISOString().slice(0, 19).replace('T', ' ')}Z`
 
 function next(step: { readonly what: string; readonly at: number } | null): string {
   return step === null ? '' : `${step.what} in ${age(step.at - Date.now() / 1000)}`
@@ -77,9 +78,23 @@ export function showAccounts(answer: unknown): readonly string[] {
   return [...lines, ...(total > accounts.length ? [`… ${total} in all`] : [])]
 }
 
+/** What an action has made of one account. */
+export const showAccount = (answer: unknown): readonly string[] => showAccounts({ total: 1, accounts: [answer] })
+
+export function showDeliveries(answer: unknown): readonly string[] {
+  return table((answer as z.output<typeof logView>).deliveries, {
+    ID: (row) => row.delivery_id,
+    STATE: (row) => row.state,
+    CREATED: (row) => day(row.created),
+    EVENT: (row) => row.event ?? row.kind,
+    MAILBOX: (row) => row.mailbox ?? '',
+    SUBJECT: (row) => row.subject ?? '',
+  })
+}
+
 export function showExplanation(answer: unknown): readonly string[] {
   const { why, since: at, next: step, would_change } = answer as z.output<typeof explanationView>
-  return [why, `Since ${day(at)} UTC (${since(at)}).`, step, ...would_change.map((change) => `- ${change}`)]
+  return [why, `Since ${day(at)} (${since(at)}).`, step, ...would_change.map((change) => `- ${change}`)]
 }
 
 const keyState = (revoked: number | null): string => (revoked === null ? 'in force' : `revoked ${day(revoked)}`)
@@ -137,6 +152,7 @@ const firstTime = 1_000_000_000
 
 function cellOf(value: unknown): string {
   if (typeof value === 'number' && value > firstTime) return day(value)
+  if (typeof value === 'object' && value !== null && 'what' in value) return next(value as Parameters<typeof next>[0])
   if (typeof value === 'object' && value !== null)
     return Object.entries(value)
       .map(([name, inner]) => `${name} ${cellOf(inner)}`)

@@ -123,8 +123,8 @@ export const shells = ['bash', 'zsh', 'fish'] as const
 /** For `source <(mailroom completion bash)`: commands, and the options of each. */
 export function completion(commands: Readonly<Record<string, Command>>, shell: (typeof shells)[number]): string {
   if (shell === 'fish') return fishCompletion(commands)
-  const cases = Object.entries(commands).map(([name, { options: own = [] }]) => {
-    return `    ${name}) words="${[...own, ...common].map((option) => `--${option}`).join(' ')}" ;;`
+  const cases = Object.entries(commands).map(([name, { words, options: own = [] }]) => {
+    return `    ${name}) words="${[...verbsOf(words), ...[...own, ...common].map((option) => `--${option}`)].join(' ')}" ;;`
   })
   return [
     // zsh has the completion of bash in a function of its own.
@@ -140,10 +140,16 @@ export function completion(commands: Readonly<Record<string, Command>>, shell: (
   ].join('\n')
 }
 
+/** Of `[list | create | revoke <id>]`: list, create, revoke. */
+function verbsOf(words = ''): readonly string[] {
+  return [...words.matchAll(/[[|] ?([a-z-]+)/g)].map(([, verb = '']) => verb)
+}
+
 function fishCompletion(commands: Readonly<Record<string, Command>>): string {
   const quoted = (text: string): string => `'${text.replace(/['\\]/g, '\\$&')}'`
-  const rows = Object.entries(commands).flatMap(([name, { does, options: own = [] }]) => [
+  const rows = Object.entries(commands).flatMap(([name, { does, words, options: own = [] }]) => [
     `complete -c mailroom -f -n __fish_use_subcommand -a ${name} -d ${quoted(does)}`,
+    ...verbsOf(words).map((verb) => `complete -c mailroom -f -n '__fish_seen_subcommand_from ${name}' -a ${verb}`),
     ...[...own, ...common].map(
       (option) => `complete -c mailroom -f -n '__fish_seen_subcommand_from ${name}' -l ${option}`,
     ),

@@ -28,10 +28,11 @@ export const de: Words = {
   passwordLabel: 'Passwort des Postfachs',
   showPassword: 'Zeigen',
   hidePassword: 'Verbergen',
-  appPassword: {
-    title: 'Viele Anbieter verlangen ein App-Passwort',
+  appPassword: (provider) => ({
+    title:
+      provider === undefined ? 'Viele Anbieter verlangen ein App-Passwort' : `${provider} verlangt ein App-Passwort`,
     text: 'Ein App-Passwort gilt nur für ein einziges Programm und lässt sich jederzeit zurücknehmen. Ihr Anbieter erklärt es hier:',
-  },
+  }),
   imapOff: {
     title: 'Schalten Sie zuerst IMAP ein',
     text: 'Ihr Anbieter lässt Programme erst in das Postfach, wenn IMAP in den Einstellungen eingeschaltet ist. Er erklärt es hier:',

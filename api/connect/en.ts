@@ -25,10 +25,10 @@ export const en = {
   passwordLabel: 'Password of the mailbox',
   showPassword: 'Show',
   hidePassword: 'Hide',
-  appPassword: {
-    title: 'Many providers ask for an app password',
+  appPassword: (provider: string | undefined) => ({
+    title: provider === undefined ? 'Many providers ask for an app password' : `${provider} needs an app password`,
     text: 'An app password is made for one program only, and can be taken back at any time. Your provider explains it here:',
-  },
+  }),
   imapOff: {
     title: 'Turn IMAP on first',
     text: 'Your provider lets programs into a mailbox only after IMAP is turned on in its settings. It explains it here:',

@@ -21,7 +21,7 @@ import {
   type Problem,
   progressList,
 } from './pages.ts'
-import { callbackPages, comeBack, leave, signInFor } from './sign-in.ts'
+import { callbackPages, comeBack, leave, signInFor, type SignIn } from './sign-in.ts'
 import { type Handler, type Mailbox, pageRoute, type Visit, type Wizard } from './visit.ts'
 
 const longestSetting = 320
@@ -164,14 +164,15 @@ async function login(visit: Visit): Promise<StreamAnswer> {
 async function showLogin(visit: Visit, mailbox: Mailbox, problem: Problem | null, status = 200): Promise<StreamAnswer> {
   const { engine, record, words } = visit
   const signIn = await signInFor(engine, record, mailbox)
-  const passwords = signIn === null || takesPasswords(visit, mailbox)
+  const passwords = takesPasswords(visit, mailbox, signIn)
   const content = loginPage(visit, { mailbox, problem, signIn, passwords, changeable: isChangeable(visit) })
   return visit.show({ title: words.loginTitle, problem, content, status, cancel: true })
 }
 
-/** Beside a sign-in. At a host of Google or Microsoft only where the setting allows passwords. */
-function takesPasswords({ engine }: Visit, mailbox: Mailbox): boolean {
-  return engine.config.MAILROOM_WIZARD_PASSWORDS || hostOf(mailbox) === null
+/** At Microsoft only where the setting allows it; at Google also as long as no sign-in is set up, for app passwords. */
+function takesPasswords({ engine }: Visit, mailbox: Mailbox, signIn: SignIn | null): boolean {
+  const host = hostOf(mailbox)
+  return engine.config.MAILROOM_WIZARD_PASSWORDS || host === null || (host === 'google' && signIn === null)
 }
 
 /** A form of the login page. */
@@ -186,7 +187,7 @@ function withMailbox(handle: (visit: Visit, mailbox: Mailbox) => Promise<StreamA
 
 async function takeLogin(visit: Visit, known: Mailbox): Promise<StreamAnswer> {
   const { engine, record, session, values, words } = visit
-  if (!takesPasswords(visit, known) && (await signInFor(engine, record, known)) !== null) return visit.go('login')
+  if (!takesPasswords(visit, known, await signInFor(engine, record, known))) return visit.go('login')
   const { mailbox, problem } = known.fixed ? { mailbox: known, problem: null } : withSettings(visit, known)
   session.mailbox = mailbox
   const password = lineText.safeParse(values['password'])

@@ -157,7 +157,7 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, password
     <p class="address">${breakable(mailbox.email)}</p>
     ${signIn !== null && form(setting, 'sign-in', html`${address} ${signInButton}`)}
     ${signIn !== null && passwords && html`<p class="or">${words.or}</p>`}
-    ${passwords && passwordNote(setting, mailbox, signIn)}
+    ${(passwords || signIn === null) && passwordNote(setting, mailbox, signIn)}
     ${
       passwords &&
       form(
@@ -171,6 +171,13 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, password
     <p class="privacy">${passwords ? words.privacy(app) : words.privacySignIn(app)}</p>`
 }
 
+/** By the type of discovery: who refuses the password that its users log in with on its pages. */
+const appPasswordsAt: Readonly<Record<string, string>> = {
+  aol: 'AOL',
+  fastmail: 'Fastmail',
+  icloud: 'Apple',
+  yahoo: 'Yahoo',
+}
 /** Providers that let programs in only after IMAP is turned on in the settings of the mailbox. */
 const offUntilAsked: ReadonlySet<string> = new Set(['gmx', 'webde'])
 
@@ -183,7 +190,8 @@ function passwordNote({ words, app }: Setting, mailbox: Mailbox, signIn: SignIn 
     return helpNote({ title, text }, words, [{ description, url: 'https://myaccount.google.com/apppasswords' }])
   }
   if (host === 'microsoft' && signIn === null) return helpNote(words.microsoftPassword(app), words, [])
-  return help.length === 0 ? null : helpNote(offUntilAsked.has(type) ? words.imapOff : words.appPassword, words, help)
+  const note = offUntilAsked.has(type) ? words.imapOff : words.appPassword(appPasswordsAt[type])
+  return help.length === 0 ? null : helpNote(note, words, help)
 }
 
 function helpNote(note: Words['imapOff'], words: Words, pages: readonly HelpPage[]): Html {

@@ -99,6 +99,7 @@ function how(seen: AccountDetail): Html {
     Account: html`<code>${seen.id}</code>`,
     User: named(link('/console/accounts', { user: seen.user_id }), seen.user_name, seen.user_id),
     Developer: developerLink(seen.developer_id, seen.developer_name),
+    Audit: html`<a href="${link('/console/audit', { target: seen.id })}">Actions of operators</a>`,
     Created: moment(seen.created),
     'Last connected': seen.last_connected === null ? 'never' : html`${since(seen.last_connected)} ago`,
   })

@@ -8,7 +8,7 @@ const outcomes = { done: '', refused: 'bad', failed: 'bad', unknown: 'bad' } as 
 
 export const audit = page('/console/audit', auditQuery, async ({ values }, visit) => {
   const rows = await auditTrail(visit.engine, values)
-  const filters = field('Account, webhook, host or other id', 'target', values, 'search')
+  const filters = field('Address, name, host or id', 'target', values, 'search')
   return searchedList({ title: 'Audit', values, filters, list: trail(rows), shown: rows.length, total: null }, visit)
 })
 

@@ -39,15 +39,22 @@ export const developers = page(developersPath, z.object(paging), async ({ values
   return { title: 'Developers', content }
 })
 
-function keyButtons({ id, revoked, old_secret_until: until }: DeveloperRow, { form }: Visit): Html {
+function keyButtons(
+  { id, api_key: key, revoked, old_secret_until: until }: DeveloperRow,
+  { form, engine }: Visit,
+): Html {
   const at = `${developersPath}/${id}`
   const other =
     revoked === null
       ? html`<a class="button danger" href="${at}/revoke">Revoke</a>`
       : form(`${at}/restore`, html`<button>Restore</button>`)
   const old = form(`${at}/end-overlap`, html`<button class="danger">Revoke the old secret</button>`)
-  return html`<a class="button" href="${at}/rotate">New secret</a> ${other}
-    ${until !== null && html`<br /><small>old secret accepted until ${moment(until)}</small> ${old}`}`
+  const renew =
+    key === engine.config.MAILROOM_API_KEY
+      ? html`<small>secret of MAILROOM_API_SECRET</small>`
+      : html`<a class="button" href="${at}/rotate">New secret</a>`
+  return html`${renew} ${other}
+  ${until !== null && html`<br /><small>old secret accepted until ${moment(until)}</small> ${old}`}`
 }
 
 const hours = ({ config }: Engine): number => Math.round(config.MAILROOM_API_SECRET_OVERLAP / 3_600_000)

@@ -124,7 +124,8 @@ function createCalls({ calls }: KeyedCollections) {
 function createAudit({ audit }: KeyedCollections) {
   return {
     append: (record: AuditRecord) => audit.insert(record),
-    list: (target: string | undefined, page: Page) =>
+    /** Newest first. `target`: only of these. */
+    list: (target: readonly string[] | undefined, page: Page) =>
       audit.list({ target }, { by: ['at', 'id'], descending: true, ...page }),
     expire: (before: number, limit: number) => audit.expire('at', before, limit),
   }

@@ -116,6 +116,17 @@ suite('the command line without a service', () => {
     }
   })
 
+  test('whoever reads the output may leave; a full disk is an error in one line', () => {
+    const main = join(import.meta.dirname, '../../main.ts')
+    const shell = (rest: string) =>
+      spawnSync('bash', ['-o', 'pipefail', '-c', `"$0" "$1" ${rest}`, process.execPath, main], { encoding: 'utf8' })
+    const left = shell('completion fish | head -1')
+    assert.deepEqual([left.status, left.stderr, left.stdout.split('\n').length], [0, '', 2])
+    const full = shell('completion fish >/dev/full')
+    assert.equal(full.status, 1)
+    assert.match(full.stderr, /^mailroom: the output cannot be written: .*ENOSPC.*\n$/)
+  })
+
   test('tokens create --local needs a store', async () => {
     const MAILROOM_DATA_DIR = mkdtempSync(join(tmpdir(), 'mr-cli-'))
     const ended = await mailroom({ MAILROOM_DATA_DIR }, 'tokens', 'create', '--name', 'n', '--local')
@@ -328,18 +339,28 @@ suite('the command line with a service', () => {
   })
 
   test('what is said of an account is done by the command that it names', async () => {
-    assert.match(await good('pause', box.email), /^state: paused$/m)
-    assert.match(await good('explain', box.email), new RegExp(`mailroom resume ${box.accountId}`))
-    assert.match(await good('resume', box.accountId), /^condition: /m)
-    assert.match(await good('check', box.accountId), /^success: true$/m)
-    assert.match(await good('reconnect', box.accountId), /^id: /m)
+    assert.match(await good('pause', box.email), new RegExp(`^ID .*\n${box.accountId} .* paused `))
+    const paused = await until('the trail', async () => {
+      const words = await good('explain', box.email)
+      return words.includes('It was paused by') && words
+    })
+    assert.match(paused, /An operator has paused it\. It was paused by token \S.* from 127\.0\.0\.1 at 2\d{3}-/)
+    assert.match(paused, new RegExp(`mailroom resume ${box.accountId}`))
+    assert.match(await good('resume', box.accountId), new RegExp(`^ID .*\n${box.accountId} `))
+    assert.equal(await good('check', box.accountId), 'The login works.\n')
+    rig.imap.setPassword(box.email, 'another')
+    const refused = await mailroom(env, 'check', box.accountId)
+    rig.imap.setPassword(box.email, 'secret')
+    assert.deepEqual([refused.status, refused.out], [1, ''])
+    assert.match(refused.error, /^mailroom: the login fails \(auth_rejected\): /)
+    assert.match(await good('reconnect', box.accountId), new RegExp(`^ID .*\n${box.accountId} `))
     const [, url = ''] = /^url: (\S+)$/m.exec(await good('link', box.email)) ?? []
     assert.equal((await fetch(url)).status, 200)
     const trail = await until('the trail', async () => {
       const rows = JSON.parse(await good('audit', box.email, '--json')) as { action: string }[]
-      return rows.length === 5 && rows
+      return rows.length === 6 && rows
     })
-    const done = ['pause', 'resume', 'check', 'reconnect', 'link'].map((name) => `accounts ${name}`)
+    const done = ['pause', 'resume', 'check', 'check', 'reconnect', 'link'].map((name) => `accounts ${name}`)
     assert.deepEqual(trail.map(({ action }) => action).toReversed(), done)
     assert.match(await good('audit', '--limit', '1'), /^AT .*\n.* accounts link .*\n$/)
   })
@@ -352,14 +373,21 @@ suite('the command line with a service', () => {
     assert.match(await good('hosts', 'free', host), /^pace: $/m)
     assert.equal((await mailroom(env, 'hosts', 'slow', host)).status, 2)
     assert.equal(await good('webhooks', '--state', 'failing'), 'none\n')
+    assert.match(await good('deliveries', '--limit', '1'), /^ID +STATE +CREATED +EVENT +MAILBOX +SUBJECT\n/)
     const { status, error } = await mailroom(env, 'redeliver', 'nobody')
     assert.deepEqual([status, error.includes('delivery nobody is invalid')], [1, true])
   })
 
   test('--version, and completion that bash takes', async () => {
     assert.match(await good('--version'), /^\d+\.\d+\.\d+\n$/)
-    const script = `${await good('completion')}\nCOMP_WORDS=(mailroom rec) COMP_CWORD=1; _mailroom; echo "\${COMPREPLY[@]}"`
-    assert.equal(spawnSync('bash', ['-c', script], { encoding: 'utf8' }).stdout, 'reconnect\n')
+    const script = await good('completion')
+    const completed = (words: string, at: number): string => {
+      const asked = `COMP_WORDS=(mailroom ${words}) COMP_CWORD=${at}; _mailroom; echo "\${COMPREPLY[@]}"`
+      return spawnSync('bash', ['-c', `${script}\n${asked}`], { encoding: 'utf8' }).stdout
+    }
+    assert.equal(completed('rec', 1), 'reconnect\n')
+    assert.equal(completed('keys r', 2), 'rotate revoke restore\n')
+    assert.equal(completed('hosts s', 2), 'slow stop\n')
     assert.match(await good('completion', 'zsh'), /bashcompinit[^]*complete -F _mailroom mailroom/)
     assert.match(
       await good('completion', 'fish'),

@@ -68,7 +68,7 @@ suite('links of the connect wizard', () => {
     for (const [email, words, page] of [
       ['anna@gmx.de', 'Turn IMAP on first', 'https://hilfe.gmx.net/pop-imap/einschalten.html'],
       ['anna@web.de', 'Turn IMAP on first', 'https://hilfe.web.de/pop-imap/einschalten.html'],
-      ['anna@icloud.com', 'Many providers ask for an app password', 'https://support.apple.com/en-us/102654'],
+      ['anna@icloud.com', 'Apple needs an app password', 'https://support.apple.com/en-us/102654'],
     ] as const) {
       await visitor.send(desk.at(of, 'address'), { email })
       const { text } = await visitor.open(desk.at(of, 'login'))
@@ -100,6 +100,7 @@ suite('links of the connect wizard', () => {
     assert.match(google.text, /two-step verification[^]*name="password"/)
     const microsoft = await loginOf(desk, rig.url, 'anna@hotmail.com')
     assert.match(microsoft.text, /Microsoft does not accept passwords here[^]*Ask app\.example\.com for it/)
+    assert.doesNotMatch(microsoft.text, /name="password"/)
   })
 
   for (const allowed of ['0', '1']) {

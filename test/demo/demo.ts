@@ -55,7 +55,8 @@ async function startParts() {
   step('A developer’s server starts. It answers 200 and checks both signatures of each callback.')
   result(`callbacks go to ${receiver.url}/mail`)
 
-  const env = { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret, MAILROOM_ADMIN_PASSWORD: consolePassword }
+  const own = { MAILROOM_ADMIN_PASSWORD: consolePassword, MAILROOM_WIZARD_NAME: 'Demo' }
+  const env = { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret, ...own }
   const service = await startService({ env })
   closers.push(() => service.remove())
   step('Mailroom starts on the embedded store, in a temporary directory.')
@@ -180,6 +181,11 @@ function watch(imap: Imap, receiver: Receiver, service: Service, user: string): 
   let deliveredAt = 0
   let delivered = 0
   receiver.onCallback((callback) => {
+    if (callback.body['user_id'] !== user) {
+      step('A callback of another mailbox: the quick start’s, or the one connected in a browser.')
+      result(`webhook-id ${String(callback.headers['webhook-id'])}, ${callback.raw.length} bytes`)
+      return
+    }
     const valid = show(callback, service, user, deliveredAt)
     if (!valid) void end(1, 'A callback carried a wrong signature.')
     else if (once) void end(0, 'One callback came and was verified.')

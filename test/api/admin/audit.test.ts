@@ -48,6 +48,8 @@ describe('the audit trail', () => {
       [refused?.['action'], refused?.['outcome'], refused?.['status']],
       ['accounts resume', 'refused', 403],
     )
+    assert.equal((await trail(`target=${box.email.toUpperCase()}`, 2)).length, 2, 'it is named by its address too')
+    assert.deepEqual(await trail(`target=${box.userId}`, 0), [])
     const logged = lines.filter((line) => line.includes('an operator acted')).map((line) => JSON.parse(line) as Json)
     assert.ok(logged.some(({ level, audit }) => level === 'info' && (audit as Json)['action'] === 'accounts pause'))
   })

@@ -81,6 +81,12 @@ describe('what operators look up', () => {
         ['user', false],
       ],
     )
+    const { developerId = '' } = (await rig.engine.store.users.several([box.userId]))[0] ?? {}
+    await rig.engine.store.users.create(userRecord(developerId, { firstName: 'Wal', lastName: '' }))
+    assert.ok(
+      (await found('wal')).every(([, , exact]) => exact === false),
+      'a first name names many',
+    )
     assert.equal((await found(receiver.url)).filter(([kind]) => kind === 'webhook').length, 3)
     assert.deepEqual(await found('nobody@nowhere.example'), [])
     assert.equal((await rig.as(rig.tokens.read, 'GET', '/admin/search?q=')).status, 400)

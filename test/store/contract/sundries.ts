@@ -274,7 +274,7 @@ export function auditContract({ store }: Subject): void {
       for (const record of records) await store.audit.append(record)
       const [first, second, third] = records
       assert.deepEqual(await store.audit.list(undefined, { limit: 2, offset: 0 }), [third, second])
-      assert.deepEqual(await store.audit.list(target, { limit: 9, offset: 0 }), [third, first])
+      assert.deepEqual(await store.audit.list([target], { limit: 9, offset: 0 }), [third, first])
       assert.deepEqual([await store.audit.expire(3, 1), await store.audit.expire(3, 9)], [1, 1])
       assert.deepEqual(await store.audit.list(undefined, { limit: 9, offset: 0 }), [third])
     })
