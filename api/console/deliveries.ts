@@ -93,10 +93,11 @@ export const resendAction = action(resendPath, logFilters, async ({ values }, { 
 })
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {
-  return table(rows, 'There are none yet.', {
-    Event: (row) => html`<a href="/console/deliveries/${row.delivery_id}">${row.event ?? row.kind}</a>`,
+  return table(rows, 'No callback matches.', {
+    Callback: ({ delivery_id: id, ...row }) =>
+      html`<a class="words" href="/console/deliveries/${id}">${titleOf(row)}</a>`,
+    Event: (row) => row.event ?? row.kind,
     State: (row) => pill(row.state),
-    Subject: subjectOf,
     Receiver: (row) => receiver(row.webhook_id, row.url, row.owner),
     Mailbox: ({ mailbox, email_account: id }) => (id === null ? null : named(`/console/accounts/${id}`, mailbox, id)),
     Created: (row) => moment(row.created),
@@ -116,6 +117,11 @@ export function deliveryCard(
   const list = scrolling(title, live('deliveries', deliveryTable(rows)), 'wide')
   const all = html`<a href="${link(logPath, { ...of, within: 2_592_000 })}">All callbacks, by state and time</a>`
   return card(title, html`${list} ${all}`)
+}
+
+/** The subject, of a callback about a message; otherwise what it tells. */
+function titleOf({ subject, event, kind }: Pick<DeliveryRow, 'subject' | 'event' | 'kind'>): string {
+  return subject === null ? (event ?? kind) : subject || '(no subject)'
 }
 
 function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {
@@ -147,12 +153,13 @@ export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ 
   const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
   const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
   ${card('Why it matched', verdictTable(seen.why))}
-  ${card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)}
+  ${seen.attempts.length > 0 && card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)}
   ${card('Request', html`${request(seen)} ${kept(seen.data)}`)}`
   return { title: 'Callback', content }
 })
 
-export function request({ request: { method, url, headers, body, why_no_body: why } }: SentCallback): Html {
+export function request({ delivery_id: id, request: sent }: Pick<SentCallback, 'delivery_id' | 'request'>): Html {
+  const { method, url, headers, body, why_no_body: why } = sent
   const lines = [
     `${method} ${url ?? '(no URL)'}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
@@ -160,7 +167,7 @@ export function request({ request: { method, url, headers, body, why_no_body: wh
   ]
   const words = 'Made anew of what the index has now, without texts of the mail; signatures are made at each attempt.'
   return html`<p class="soft"><small>${words}</small></p>
-    ${scrolling('Request', html`<pre class="box">${lines.join('\n')}</pre>`)}
+    ${scrolling(`Request of ${id}`, html`<pre class="box">${lines.join('\n')}</pre>`)}
     ${why !== null && html`<p>There is no body to show: ${why}.</p>`}`
 }
 
