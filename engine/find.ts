@@ -177,24 +177,26 @@ function nameOfUser({ firstName, lastName, emailAddresses, id }: UserRecord): st
 
 type Ids = readonly (string | null)[]
 
-/** Names of developers, names or addresses of users, addresses of accounts, by id; null = it is gone, or is none. */
+/** Names of developers and tokens, names or addresses of users, addresses of accounts, by id; null = it is gone. */
 export async function namesOf(
-  { developers, users, accounts }: Pick<Store, 'developers' | 'users' | 'accounts'>,
-  ids: { readonly developers?: Ids; readonly users?: Ids; readonly accounts?: Ids },
+  { developers, users, accounts, operators }: Pick<Store, 'developers' | 'users' | 'accounts' | 'operators'>,
+  ids: { readonly developers?: Ids; readonly users?: Ids; readonly accounts?: Ids; readonly tokens?: Ids },
 ): Promise<(id: string | null) => string | null> {
   const read = <T>(of: Ids = [], several: (some: readonly string[]) => Promise<readonly T[]>) => {
     const some = [...new Set(of.filter((id) => id !== null))]
     return some.length === 0 ? [] : several(some)
   }
-  const [makers, people, mailboxes] = await Promise.all([
+  const [makers, people, mailboxes, tokens] = await Promise.all([
     read(ids.developers, developers.several),
     read(ids.users, users.several),
     read(ids.accounts, accounts.several),
+    read(ids.tokens, operators.list),
   ])
   const names = new Map([
     ...makers.map((each) => [each.id, nameOfDeveloper(each)] as const),
     ...people.map((each) => [each.id, nameOfUser(each)] as const),
     ...mailboxes.map((each) => [each.id, each.email] as const),
+    ...tokens.map((each) => [each.id, each.name] as const),
   ])
   return (id) => (id === null ? null : (names.get(id) ?? null))
 }
