@@ -31,6 +31,8 @@ const oldBackupMs = 25 * 3_600_000
 interface Host {
   readonly host: string
   readonly accounts: number
+  /** Accounts that are down after a failure, whatever their actors try at this moment. */
+  readonly failing: number
   /** Logins a minute; null = as configured. */
   readonly pace: number | null
   /** When the first of its accounts that are down went down, in ms since 1970. */
@@ -40,21 +42,16 @@ interface Host {
 interface Seen {
   readonly ready: boolean
   readonly hosts: readonly Host[]
-  /** By host: accounts that are down after a failure, whatever their actors try at this moment. */
-  readonly failing: Readonly<Record<string, number>>
   readonly places: readonly AccountPlace[]
   readonly known: readonly PoolFacts[]
 }
 
 /** Most urgent kind first, within it the longest; at most fifty. */
-export async function attentionOf(
-  sources: Sources,
-  { ready, hosts, failing, places, known }: Seen,
-): Promise<Attention[]> {
+export async function attentionOf(sources: Sources, { ready, hosts, places, known }: Seen): Promise<Attention[]> {
   const service = ready
     ? []
     : [troubledService('the store takes no writes, or the actors are not started yet', Date.now())]
-  const troubled = troubledHosts(hosts, failing).toSorted(byAge)
+  const troubled = troubledHosts(hosts).toSorted(byAge)
   const ofKinds = [...troubled.slice(0, mostOfKind), ...troubledWebhooks(sources).slice(0, mostOfKind)]
   const all = [...service, ...(await troubledBackup(sources)), ...ofKinds]
   const named = new Set(troubled.map(({ id }) => id))
@@ -74,13 +71,14 @@ async function troubledBackup({ backups, store }: Sources): Promise<Attention[]>
 }
 
 /** A host where most accounts are down, or that an operator has stopped. */
-function troubledHosts(hosts: readonly Host[], failing: Seen['failing']): Attention[] {
-  return hosts.flatMap(({ host, accounts, pace, since }): Attention[] => {
-    const down = failing[host] ?? 0
-    const item = { kind: 'host', id: host, since: since ?? Date.now() } as const
-    if (pace === 0) return [{ ...item, what: `logins to ${host} are stopped by an operator` }]
-    if (down < 2 || down * 2 < accounts) return []
-    return [{ ...item, what: `${down} of ${accounts} accounts at ${host} cannot connect` }]
+function troubledHosts(hosts: readonly Host[]): Attention[] {
+  const troubled = hosts.filter(({ accounts, failing, pace }) => pace === 0 || (failing > 1 && failing * 2 >= accounts))
+  return troubled.map(({ host, accounts, failing, pace, since }) => {
+    const what =
+      pace === 0
+        ? `logins to ${host} are stopped by an operator`
+        : `${failing} of ${accounts} accounts at ${host} cannot connect`
+    return { kind: 'host', id: host, since: since ?? Date.now(), what }
   })
 }
 
@@ -110,7 +108,7 @@ async function troubledAccounts(
   { places, known, named }: Pick<Seen, 'places' | 'known'> & { readonly named: ReadonlySet<string> },
   room: number,
 ): Promise<Attention[]> {
-  const dead = new Set(known.flatMap(({ id, state }) => (state === 'dead' ? [id] : [])))
+  const dead = new Set(known.filter(({ state }) => state === 'dead').map(({ id }) => id))
   const now = Date.now()
   const first = places
     .filter(({ id, server, condition: { is, since } }) => {
