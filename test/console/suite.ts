@@ -71,7 +71,9 @@ export function consoleSuite(name: string, accounts: number): void {
           assert.deepEqual(await barriers(page), [], path)
           assert.ok((await overhang(page)) <= 0, `${path} is too wide`)
           if (look === 'phone') assert.deepEqual(await cutCells(page), [], path)
-          const named = await page.getByRole('region').evaluateAll((all) => all.map((one) => one.ariaLabel))
+          const named = await page.evaluate<string[]>(
+            `[...document.querySelectorAll('[role=region]')].map((one) => one.ariaLabel)`,
+          )
           assert.equal(new Set(named).size, named.length, `${path} has regions named alike: ${named.join()}`)
         }
         assert.deepEqual(complaints, [])
