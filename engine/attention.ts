@@ -3,10 +3,11 @@ import type { PoolFacts } from './accounts/types.ts'
 import type { AccountPlace, Store } from './store/port.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
-export const attentionKinds = ['account', 'host', 'webhook', 'service'] as const
+export const attentionKinds = ['account', 'host', 'webhook', 'receiver', 'service'] as const
 
 export interface Attention {
   readonly kind: (typeof attentionKinds)[number]
+  /** Of a receiver its URL, of a host its name. */
   readonly id: string
   readonly what: string
   /** Milliseconds since 1970. */
@@ -20,7 +21,7 @@ interface Sources {
 }
 
 const mostAttention = 50
-/** Of hosts, and of webhooks: the rest is for others. */
+/** Of hosts, and of URLs of webhooks: the rest is for others. */
 const mostOfKind = 20
 /** Shorter ones are no cause for alarm. */
 const longDownMs = 3_600_000
@@ -30,6 +31,8 @@ const oldBackupMs = 25 * 3_600_000
 interface Host {
   readonly host: string
   readonly accounts: number
+  /** Accounts that are down after a failure, whatever their actors try at this moment. */
+  readonly failing: number
   /** Logins a minute; null = as configured. */
   readonly pace: number | null
   /** When the first of its accounts that are down went down, in ms since 1970. */
@@ -39,21 +42,16 @@ interface Host {
 interface Seen {
   readonly ready: boolean
   readonly hosts: readonly Host[]
-  /** By host: accounts that are down after a failure, whatever their actors try at this moment. */
-  readonly failing: Readonly<Record<string, number>>
   readonly places: readonly AccountPlace[]
   readonly known: readonly PoolFacts[]
 }
 
 /** Most urgent kind first, within it the longest; at most fifty. */
-export async function attentionOf(
-  sources: Sources,
-  { ready, hosts, failing, places, known }: Seen,
-): Promise<Attention[]> {
+export async function attentionOf(sources: Sources, { ready, hosts, places, known }: Seen): Promise<Attention[]> {
   const service = ready
     ? []
     : [troubledService('the store takes no writes, or the actors are not started yet', Date.now())]
-  const troubled = troubledHosts(hosts, failing).toSorted(byAge)
+  const troubled = troubledHosts(hosts).toSorted(byAge)
   const ofKinds = [...troubled.slice(0, mostOfKind), ...troubledWebhooks(sources).slice(0, mostOfKind)]
   const all = [...service, ...(await troubledBackup(sources)), ...ofKinds]
   const named = new Set(troubled.map(({ id }) => id))
@@ -73,27 +71,35 @@ async function troubledBackup({ backups, store }: Sources): Promise<Attention[]>
 }
 
 /** A host where most accounts are down, or that an operator has stopped. */
-function troubledHosts(hosts: readonly Host[], failing: Seen['failing']): Attention[] {
-  return hosts.flatMap(({ host, accounts, pace, since }): Attention[] => {
-    const down = failing[host] ?? 0
-    const item = { kind: 'host', id: host, since: since ?? Date.now() } as const
-    if (pace === 0) return [{ ...item, what: `logins to ${host} are stopped by an operator` }]
-    if (down < 2 || down * 2 < accounts) return []
-    return [{ ...item, what: `${down} of ${accounts} accounts at ${host} cannot connect` }]
+function troubledHosts(hosts: readonly Host[]): Attention[] {
+  const troubled = hosts.filter(({ accounts, failing, pace }) => pace === 0 || (failing > 1 && failing * 2 >= accounts))
+  return troubled.map(({ host, accounts, failing, pace, since }) => {
+    const what =
+      pace === 0
+        ? `logins to ${host} are stopped by an operator`
+        : `${failing} of ${accounts} accounts at ${host} cannot connect`
+    return { kind: 'host', id: host, since: since ?? Date.now(), what }
   })
 }
 
+/** Those of one URL are one receiver: of the one that fails for longest it has the reason and the time. */
 function troubledWebhooks({ webhooks }: Sources): Attention[] {
   const known = new Map(webhooks.facts().map((facts) => [facts.id, facts]))
-  const failing = webhooks.all().flatMap(({ id, callbackUrl, active, health }): Attention[] => {
+  const failing = webhooks.all().flatMap(({ id, callbackUrl: url, active, health }) => {
     const facts = known.get(id)
     // A webhook that is switched off keeps its health, and gets no callbacks.
     if (!active || facts?.tags.includes('failed') !== true) return []
     const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
     const why = health.lastError === null ? '' : `: ${health.lastError}`
-    return [{ kind: 'webhook', id, what: `${callbackUrl} ${what}${why}`, since: health.failingSince ?? facts.since }]
+    return [{ id, url, what, why, since: health.failingSince ?? facts.since }]
   })
-  return failing.toSorted(byAge)
+  return [...Map.groupBy(failing.toSorted(byAge), ({ url }) => url)].flatMap(([url, those]): Attention[] => {
+    const [first] = those
+    if (first === undefined) return []
+    const { id, what, why, since } = first
+    if (those.length === 1) return [{ kind: 'webhook', id, what: `${url} ${what}${why}`, since }]
+    return [{ kind: 'receiver', id: url, what: `${those.length} webhooks fail: ${url}${why}`, since }]
+  })
 }
 
 /** `named`: hosts that are named already. */
@@ -102,7 +108,7 @@ async function troubledAccounts(
   { places, known, named }: Pick<Seen, 'places' | 'known'> & { readonly named: ReadonlySet<string> },
   room: number,
 ): Promise<Attention[]> {
-  const dead = new Set(known.flatMap(({ id, state }) => (state === 'dead' ? [id] : [])))
+  const dead = new Set(known.filter(({ state }) => state === 'dead').map(({ id }) => id))
   const now = Date.now()
   const first = places
     .filter(({ id, server, condition: { is, since } }) => {
@@ -125,6 +131,6 @@ async function troubledAccounts(
 
 const conditionWords = { up: 'up', down: 'down', disabled: 'DISABLED', paused: 'paused' } as const
 
-function byAge(left: Attention, right: Attention): number {
+function byAge(left: Pick<Attention, 'since'>, right: Pick<Attention, 'since'>): number {
   return left.since - right.since
 }

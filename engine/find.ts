@@ -2,7 +2,14 @@
 import { badParameter } from './errors.ts'
 import { yieldToLoop } from './waits.ts'
 import type { RequeueQuery, Store } from './store/port.ts'
-import type { AccountRecord, DeveloperRecord, MessageRecord, OutboxState, UserRecord } from './store/records.ts'
+import type {
+  AccountRecord,
+  DeveloperRecord,
+  MessageRecord,
+  OutboxState,
+  UserRecord,
+  WebhookRecord,
+} from './store/records.ts'
 import { foldCase } from './store/rows.ts'
 import type { Webhooks } from './webhooks/index.ts'
 import { bareReference } from './webhooks/match.ts'
@@ -37,10 +44,10 @@ export async function find(sources: Sources, asked: string): Promise<readonly Fo
   const found = await recordsLike(sources, text)
   const messages = found.some(({ exact }) => exact) ? [] : await messagesNamed(sources.store, text)
   return foundKinds.flatMap((kind) =>
-    [...found, ...messages]
-      .filter((each) => each.kind === kind)
-      .toSorted((left, right) => Number(right.exact) - Number(left.exact))
-      .slice(0, mostFound),
+    mostExact(
+      [...found, ...messages].filter((each) => each.kind === kind),
+      mostFound,
+    ),
   )
 }
 
@@ -52,18 +59,13 @@ export async function idsMeant(sources: Sources, asked: string): Promise<readonl
 
 /** All but messages. */
 async function recordsLike({ store, webhooks }: Sources, text: string): Promise<readonly Found[]> {
-  const [accounts, users, developers, callback] = await Promise.all([
+  const [accounts, users, developers, hooks, callback] = await Promise.all([
     accountsLike(store, text),
     usersLike(store, text),
     developersLike(store, text),
+    webhooksLike({ store, webhooks }, text),
     store.outbox.get(text),
   ])
-  const hooks = webhooks
-    .all()
-    .filter(({ id, callbackUrl }) => id === text || callbackUrl.includes(text))
-    .map(({ id, callbackUrl: name, active }) =>
-      one('webhook', { id, name, detail: active ? '' : 'inactive', exact: id === text || name === text }),
-    )
   const ofAccounts = new Set(accounts.filter(({ found: { exact } }) => exact).map(({ userId }) => userId))
   return [
     ...accounts.map((account) => account.found),
@@ -73,6 +75,10 @@ async function recordsLike({ store, webhooks }: Sources, text: string): Promise<
     ...hooks,
     ...(callback === null ? [] : [callbackFound(callback)]),
   ]
+}
+
+function mostExact<T extends Pick<Found, 'exact'>>(all: readonly T[], most: number): T[] {
+  return all.toSorted((left, right) => Number(right.exact) - Number(left.exact)).slice(0, most)
 }
 
 function one(kind: Found['kind'], of: Omit<Found, 'kind' | 'accountId'>, accountId: string | null = null): Found {
@@ -118,6 +124,27 @@ async function developersLike({ developers }: Store, text: string): Promise<Foun
   }
 }
 
+async function webhooksLike({ store, webhooks }: Sources, text: string): Promise<Found[]> {
+  const like = webhooks.all().filter(({ id, callbackUrl }) => id === text || callbackUrl.includes(text))
+  const meant = like.map((webhook) => ({ webhook, exact: [webhook.id, webhook.callbackUrl].includes(text) }))
+  const some = mostExact(meant, mostLike)
+  const name = await namesOf(store, { users: some.map(({ webhook }) => webhook.userId) })
+  return some.map(({ webhook, exact }) => {
+    const { id, callbackUrl, active } = webhook
+    return one('webhook', {
+      id,
+      name: callbackUrl,
+      detail: ownerOf(webhook, name) + (active ? '' : ', inactive'),
+      exact,
+    })
+  })
+}
+
+/** Whose webhook it is: those of many users have one URL. */
+export function ownerOf({ userId }: Pick<WebhookRecord, 'userId'>, name: (id: string) => string | null): string {
+  return userId === null ? 'application-wide' : (name(userId) ?? userId)
+}
+
 function callbackFound({
   id,
   kind,
@@ -142,7 +169,7 @@ async function messagesNamed({ messages, accounts }: Store, text: string): Promi
   })
 }
 
-const nameOfDeveloper = ({ name, apiKey }: DeveloperRecord): string => name || apiKey
+export const nameOfDeveloper = ({ name, apiKey }: Pick<DeveloperRecord, 'name' | 'apiKey'>): string => name || apiKey
 
 function nameOfUser({ firstName, lastName, emailAddresses, id }: UserRecord): string {
   return `${firstName} ${lastName}`.trim() || emailAddresses[0] || id
@@ -150,24 +177,26 @@ function nameOfUser({ firstName, lastName, emailAddresses, id }: UserRecord): st
 
 type Ids = readonly (string | null)[]
 
-/** Names of developers, names or addresses of users, addresses of accounts, by id; null = it is gone, or is none. */
+/** Names of developers and tokens, names or addresses of users, addresses of accounts, by id; null = it is gone. */
 export async function namesOf(
-  { developers, users, accounts }: Pick<Store, 'developers' | 'users' | 'accounts'>,
-  ids: { readonly developers?: Ids; readonly users?: Ids; readonly accounts?: Ids },
+  { developers, users, accounts, operators }: Pick<Store, 'developers' | 'users' | 'accounts' | 'operators'>,
+  ids: { readonly developers?: Ids; readonly users?: Ids; readonly accounts?: Ids; readonly tokens?: Ids },
 ): Promise<(id: string | null) => string | null> {
   const read = <T>(of: Ids = [], several: (some: readonly string[]) => Promise<readonly T[]>) => {
     const some = [...new Set(of.filter((id) => id !== null))]
     return some.length === 0 ? [] : several(some)
   }
-  const [makers, people, mailboxes] = await Promise.all([
+  const [makers, people, mailboxes, tokens] = await Promise.all([
     read(ids.developers, developers.several),
     read(ids.users, users.several),
     read(ids.accounts, accounts.several),
+    read(ids.tokens, operators.list),
   ])
   const names = new Map([
     ...makers.map((each) => [each.id, nameOfDeveloper(each)] as const),
     ...people.map((each) => [each.id, nameOfUser(each)] as const),
     ...mailboxes.map((each) => [each.id, each.email] as const),
+    ...tokens.map((each) => [each.id, each.name] as const),
   ])
   return (id) => (id === null ? null : (names.get(id) ?? null))
 }
@@ -191,19 +220,22 @@ export interface CallbackFilter {
   readonly until: number
 }
 
-/** Accounts or webhooks that one filter names; more are no filter. */
-const mostNamed = 30
+/** Accounts or webhooks that one filter names: so many ids are half a megabyte of a query. */
+const mostNamed = 20_000
 
 /** `bad_request` when too many accounts or webhooks are meant. */
 export async function callbacksLike({ store, webhooks }: Sources, filter: CallbackFilter): Promise<RequeueQuery> {
   const { developer, account, webhook, text, state, from, until } = filter
   const few = (name: string, those: readonly { readonly id: string }[]): readonly string[] => {
     if (those.length <= mostNamed) return those.map(({ id }) => id)
-    throw badParameter(name, `more than ${mostNamed} match: name one`)
+    throw badParameter(name, `more than ${mostNamed} match: give more of it, or a developer`)
   }
-  const accounts = account === undefined ? undefined : await store.accounts.places({ text: account }, mostNamed + 1)
-  const meant = ({ id, callbackUrl }: { id: string; callbackUrl: string }): boolean =>
-    id === webhook || callbackUrl.includes(webhook ?? '')
+  const accounts =
+    account === undefined
+      ? undefined
+      : await store.accounts.places({ text: account, developerId: developer }, mostNamed + 1)
+  const meant = ({ id, callbackUrl, developerId }: WebhookRecord): boolean =>
+    (id === webhook || callbackUrl.includes(webhook ?? '')) && [developerId, undefined].includes(developer)
   const hooks = webhook === undefined ? undefined : webhooks.all().filter(meant)
   const query: RequeueQuery = {
     ...(developer === undefined ? {} : { developerId: developer }),

@@ -17,7 +17,17 @@ export type { DiscoveredSettings, Discovery } from './discovery/discover.ts'
 export type { HelpPage } from './discovery/providers.ts'
 export * from './engine.ts'
 export { attentionKinds, attentionOf } from './attention.ts'
-export { callbacksLike, find, type Found, foundKinds, idsMeant, messagesMeant, namesOf } from './find.ts'
+export {
+  callbacksLike,
+  find,
+  type Found,
+  foundKinds,
+  idsMeant,
+  messagesMeant,
+  nameOfDeveloper,
+  namesOf,
+  ownerOf,
+} from './find.ts'
 export * from './errors.ts'
 export type * from './mailboxes.ts'
 export { defaultSourceOptions } from './mailboxes.ts'
@@ -35,7 +45,7 @@ export { keptNames, retentionKeys } from './settings.ts'
 export { withinTime, yieldToLoop } from './waits.ts'
 export { concernsAccount, workAs } from './observe/loop.ts'
 export { createLogger, silentLogger, type Logger } from './observe/log.ts'
-export { countHosts, type History, latencies, type Metrics, noActor, type Sample, sampleMs } from './observe/metrics.ts'
+export { type History, latencies, type Metrics, noActor, type Sample, sampleMs } from './observe/metrics.ts'
 export type { AccountNews } from './accounts/pool.ts'
 export type * from './store/port.ts'
 export type * from './store/records.ts'

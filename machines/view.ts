@@ -61,9 +61,13 @@ export const shownStates = {
  * limiter.
  */
 export function nextOf(snapshot: AccountSnapshot): NextStep | null {
+  return nextIn(snapshot, accountStateOf(snapshot))
+}
+
+function nextIn(snapshot: AccountSnapshot, state: ReturnType<typeof accountStateOf>): NextStep | null {
   const { resume, since, heardAt, settings } = snapshot.context
   if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: resume.retryAt ?? heardAt }
-  switch (accountStateOf(snapshot)) {
+  switch (state) {
     case 'throttled':
       return { what: 'connects again when the server allows it', at: resume.retryAt ?? heardAt }
     case 'waiting':
@@ -84,10 +88,11 @@ function accountStateOf(snapshot: AccountSnapshot) {
 }
 
 export function describeAccount(snapshot: AccountSnapshot): ActorFacts {
+  const state = accountStateOf(snapshot)
   return {
     tags: [...snapshot.tags].sort(),
-    state: accountStateOf(snapshot),
-    next: nextOf(snapshot),
+    state,
+    next: nextIn(snapshot, state),
     lastError: snapshot.context.resume.lastError,
     attempt: snapshot.context.resume.attempt,
   }

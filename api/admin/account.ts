@@ -51,6 +51,7 @@ const accountView = view('AdminAccountDetail', {
   auth_type: [z.enum(['password', 'oauth2']), 'password'],
   created: [z.int(), time],
   last_connected: [z.int().nullable(), time],
+  paused: [z.boolean(), false, 'by an operator, until it is resumed'],
   tags: [z.array(z.string()), ['ok', 'waiting']],
   active: [
     z.array(z.string()),
@@ -94,10 +95,10 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
   const frozen = wire?.frozen() ?? null
   const folders = await engine.store.folders.list(id)
   const name = await namesOf(engine.store, { developers: [account.developerId], users: [account.userId] })
-  const { port, useSsl, username, authType, createdAt, resume } = account
+  const { port, useSsl, username, authType, createdAt, resume, paused } = account
   return {
     ...presentAccount(account, seen),
-    ...{ port, username },
+    ...{ port, username, paused },
     developer_name: name(account.developerId),
     user_name: name(account.userId),
     use_ssl: useSsl,

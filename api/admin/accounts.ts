@@ -88,13 +88,13 @@ const unhealthyFirst: readonly AccountPlace['condition']['is'][] = ['disabled', 
 export async function listAccounts(engine: Engine, query: AccountQuery): Promise<z.input<typeof accountList>> {
   const places = await placesLike(engine, query)
   // After what is stored: an account that has changed meanwhile is not shown as it was before.
-  const facts = factsById(engine.accounts)
-  const rank = ({ condition: { is } }: AccountPlace): number => unhealthyFirst.indexOf(is)
-  const matching = places
-    .filter(({ id }) => isLike(facts.get(id), query))
-    .toSorted((left, right) => rank(left) - rank(right))
+  const isLive = [query.state, query.status, query.failure].some((asked) => asked !== undefined)
+  const facts = isLive ? factsById(engine.accounts) : null
+  const like = facts === null ? places : places.filter(({ id }) => isLike(facts.get(id), query))
+  const matching = unhealthyFirst.flatMap((condition) => like.filter(({ condition: { is } }) => is === condition))
   const page = matching.slice(query.offset, query.offset + query.limit)
-  const accounts = await withRecords(engine, page, (account) => presentAccount(account, facts.get(account.id)))
+  const seen = (id: string) => (facts === null ? engine.accounts.view(id) : facts.get(id))
+  const accounts = await withRecords(engine, page, (account) => presentAccount(account, seen(account.id)))
   return { total: matching.length, accounts }
 }
 

@@ -36,7 +36,8 @@ export async function auditTrail(engine: Engine, query: z.output<typeof auditQue
   const targets = query.target === undefined ? undefined : await idsMeant(engine, query.target)
   const records = await store.audit.list(targets, query)
   const ids = records.map(({ target }) => target)
-  const name = await namesOf(store, { accounts: ids, developers: ids, users: ids })
+  const tokens = records.flatMap(({ action, target }) => (action.startsWith('tokens ') ? [target] : []))
+  const name = await namesOf(store, { accounts: ids, developers: ids, users: ids, tokens })
   return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({
     at: seconds(at),
     by,

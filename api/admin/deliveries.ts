@@ -6,6 +6,7 @@ import {
   type FilterVerdict,
   namesOf,
   type OutboxRecord,
+  ownerOf,
   type Resending,
   userAgent,
   type WebhookRecord,
@@ -39,27 +40,41 @@ const callbackFields = {
   email_account: [z.string().nullable(), '7c9e6679f81d4b1c8a2e3d4f', 'id of the email account'],
   mailbox: [z.string().nullable(), address, 'its address'],
   subject: [z.string().nullable(), 'Hello', 'of the message, while the index has it'],
+  took_ms: [count.nullable(), 39, 'from the event to the end of the callback; null = it is pending'],
+  owner: [
+    z.string().nullable(),
+    'Anna Example',
+    'name or address of the user whose webhook it is, or `application-wide`; null = the webhook is gone, or it is a bare URL',
+  ],
 } as const
 export const adminCallback = view('AdminCallback', callbackFields)
 export type DeliveryRow = z.input<typeof adminCallback>
 
 export async function presentRows({ store, webhooks }: Engine, rows: readonly OutboxRecord[]): Promise<DeliveryRow[]> {
   const messageIds = rows.flatMap(({ messageId }) => messageId ?? [])
+  const known = rows.map(({ webhookId }) => webhooks.known(webhookId ?? ''))
   const [messages, name] = await Promise.all([
     messageIds.length === 0 ? [] : store.messages.several(messageIds),
-    namesOf(store, { developers: rows.map((row) => row.developerId), accounts: rows.map((row) => row.accountId) }),
+    namesOf(store, {
+      developers: rows.map((row) => row.developerId),
+      accounts: rows.map((row) => row.accountId),
+      users: known.map((webhook) => webhook?.userId ?? null),
+    }),
   ])
   const subjects = new Map(messages.map(({ id, subject }) => [id, subject]))
-  return rows.map((row) => {
+  return rows.map((row, index) => {
     const waiting = webhooks.waits(row)
+    const webhook = known[index] ?? null
     return {
-      ...presentDelivery(row, webhooks.known(row.webhookId ?? '')),
+      ...presentDelivery(row, webhook),
       waits: waiting && { ...waiting, until: secondsOrNull(waiting.until) },
       developer_id: row.developerId,
       developer_name: name(row.developerId),
       email_account: row.accountId,
       mailbox: name(row.accountId),
       subject: subjects.get(row.messageId ?? '') ?? null,
+      took_ms: row.finishedAt && Math.max(0, row.finishedAt - row.createdAt),
+      owner: webhook && ownerOf(webhook, name),
     }
   })
 }
@@ -157,7 +172,8 @@ export async function redeliver(engine: Engine, id: string): Promise<number> {
   return engine.webhooks.resend(await found('delivery', id, engine.store.outbox.get(id)))
 }
 
-const day = 86_400
+/** Of the log, unless a time is given. */
+export const usualSeconds = 86_400
 
 const filters = {
   developer: optional(filledText, 'only callbacks of this developer, by id'),
@@ -168,13 +184,14 @@ const filters = {
     filledText,
     'id of the callback or message, Message-ID, or part of the subject: of the newest 2,000 that match the rest',
   ),
-  within: optional(integer(1), 'only events of the last so many seconds; a day, unless a time is given', day),
+  within: optional(integer(1), 'only events of the last so many seconds; a day, unless a time is given', usualSeconds),
   from: optional(timestamp, 'only events of this Unix timestamp in seconds or later'),
   until: optional(timestamp, 'only events of this Unix timestamp in seconds or earlier'),
 }
 export const logQuery = z.object({ ...filters, ...paging })
 export type LogQuery = z.output<typeof logQuery>
 export const logFilters = z.object(filters)
+export type LogFilters = z.output<typeof logFilters>
 
 const resendingView = answer({
   started: [z.int(), time],
@@ -194,7 +211,7 @@ const bar = answer({
 
 export const logView = view('AdminDeliveryLog', {
   from: [z.int(), time],
-  until: [z.int(), time + day],
+  until: [z.int(), time + usualSeconds],
   step: [z.int(), 1800, 'seconds of a bar'],
   bars: [z.array(bar), [exampleOf(bar)], 'those that match, by the time of their event; steps without any are absent'],
   failed: [count, 2, 'those that match and have failed, on all pages'],
@@ -207,9 +224,9 @@ const mostBars = 48
 const leastStep = 60
 
 /** The store's query of a filter, and the time that the filter covers, in ms since 1970. */
-async function asked(engine: Engine, { q: text, within, from, until, ...filter }: z.output<typeof logFilters>) {
+async function asked(engine: Engine, { q: text, within, from, until, ...filter }: LogFilters) {
   const end = until ?? Date.now()
-  const begin = from ?? end - (within ?? day) * 1000
+  const begin = from ?? end - (within ?? usualSeconds) * 1000
   const query = await callbacksLike(engine, { ...filter, text, from: begin, until: end })
   return { query, begin, end }
 }
@@ -238,7 +255,7 @@ export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: 
 const presentResending = ({ startedAt, ...shown }: Resending) => ({ started: seconds(startedAt), ...shown })
 
 /** Those that match and have failed. `conflict` while others are being sent again. */
-export async function resendFailed(engine: Engine, filter: z.output<typeof logFilters>) {
+export async function resendFailed(engine: Engine, filter: LogFilters) {
   const { query } = await asked(engine, filter)
   return presentResending(await engine.webhooks.resendFailed(query))
 }
@@ -257,7 +274,7 @@ export const deliveryRoutes = [
     description:
       'Messages alone, oldest first, under the ids they had; not those of paused webhooks. What takes long is answered with `done` false and goes on; ' +
       'GET /admin/deliveries says how far it is. A restart ends it.',
-    body: logFilters.meta({ examples: [{ webhook: ids.webhook, within: day }] }),
+    body: logFilters.meta({ examples: [{ webhook: ids.webhook, within: usualSeconds }] }),
     response: resendingView,
     errors: [409],
     handler: ({ body }, { engine }) => resendFailed(engine, body),

@@ -1,10 +1,10 @@
 /** Mail servers: how their accounts are, how logins go, and the pace that an operator sets. */
 import { z } from 'zod'
-import { type AccountPlace, countHosts, type Engine, notFound } from '../../engine/index.ts'
+import { type AccountPlace, type Engine, noActor, notFound, type PoolFacts } from '../../engine/index.ts'
 import { secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, time, view } from '../examples.ts'
 import { filledText, integerOrNone, optional } from '../values.ts'
-import { adminRoute, count, counts, paging, total } from './shared.ts'
+import { adminRoute, count, countBy, counts, factsById, paging, total } from './shared.ts'
 
 export const hostView = view('AdminHost', {
   host: [z.string(), 'imap.example.com'],
@@ -26,45 +26,80 @@ export async function adminHosts(
   { q = '', limit, offset }: z.output<typeof hostQuery>,
 ): Promise<z.input<typeof hostList>> {
   const part = q.toLowerCase()
-  const found = listHosts(engine, await engine.store.accounts.places({})).filter(({ host }) => host.includes(part))
-  return { total: found.length, hosts: found.slice(offset, offset + limit).map(presentHost) }
+  const places = await engine.store.accounts.places({})
+  const found = listHosts(engine, places, factsById(engine.accounts)).filter(({ host }) => host.includes(part))
+  const page = found.sort(byAccounts).slice(offset, offset + limit)
+  return { total: found.length, hosts: page.map((row) => presentHost(engine, row)) }
+}
+
+/** Times are in ms since 1970. */
+interface HostFacts {
+  readonly host: string
+  accounts: number
+  /** Of each account. */
+  readonly states: string[]
+  /** When the first of its accounts that are down or disabled became so; null = none is. */
+  since: number | null
+  /** Accounts that are down after a failure, whatever their actors try at this moment. */
+  failing: number
+  /** Those, and those that are disabled or without an actor by a fault. */
+  unwell: number
+  /** Logins a minute; null = as configured. */
+  readonly pace: number | null
 }
 
 /**
  * Hosts of these accounts, and those with a pace: it holds for new accounts when the last one has gone. `places`: those
- * that are in their condition for longest first. Times are in ms since 1970.
+ * that are in their condition for longest first.
  */
-export function listHosts({ accounts }: Engine, places: readonly AccountPlace[]) {
-  const down = places.filter(({ condition: { is } }) => is === 'down' || is === 'disabled')
-  const since = new Map(down.toReversed().map(({ server, condition }) => [server, condition.since]))
-  const known = countHosts(places, accounts.facts())
-  const hosts = new Set([...known.keys(), ...accounts.hosts.paced()])
-  return Array.from(hosts, (host) => {
-    const states = Object.fromEntries(known.get(host) ?? [])
-    return {
-      host,
-      accounts: Object.values(states).reduce((sum, number) => sum + number, 0),
-      states,
-      since: since.get(host) ?? null,
-      logins: accounts.hosts.logins(host),
-      pace: accounts.hosts.pace(host),
-    }
-  }).toSorted((left, right) => right.accounts - left.accounts || (left.host < right.host ? -1 : 1))
+export function listHosts(
+  { accounts }: Engine,
+  places: readonly AccountPlace[],
+  facts: ReadonlyMap<string, PoolFacts>,
+): HostFacts[] {
+  const paced = new Set(accounts.hosts.paced())
+  const hosts = new Map<string, HostFacts>()
+  const of = (host: string): HostFacts => {
+    const known = hosts.get(host)
+    if (known !== undefined) return known
+    const pace = paced.has(host) ? accounts.hosts.pace(host) : null
+    const row = { host, accounts: 0, states: [], since: null, failing: 0, unwell: 0, pace }
+    hosts.set(host, row)
+    return row
+  }
+  for (const { id, server, condition } of places) {
+    const [row, seen] = [of(server), facts.get(id)]
+    const state = seen?.state ?? noActor
+    row.accounts += 1
+    row.states.push(state)
+    if (condition.is === 'down' || condition.is === 'disabled') row.since ??= condition.since
+    const fails = condition.is === 'down' && seen?.lastError != null
+    row.failing += Number(fails)
+    row.unwell += Number(fails) + Number(state === 'disabled' || state === 'dead')
+  }
+  for (const host of paced) of(host)
+  return [...hosts.values()]
 }
 
-type HostFacts = ReturnType<typeof listHosts>[number]
+/** Those first with most accounts. */
+export function byAccounts(left: HostFacts, right: HostFacts): number {
+  return right.accounts - left.accounts || (left.host < right.host ? -1 : 1)
+}
 
-export function presentHost(host: HostFacts): HostRow {
-  return { ...host, since: secondsOrNull(host.since) }
+export function presentHost({ accounts: { hosts } }: Engine, row: HostFacts): HostRow {
+  const { host, accounts, since, pace } = row
+  const states = countBy(row.states, (state) => state)
+  return { host, accounts, states, pace, since: secondsOrNull(since), logins: hosts.logins(host) }
 }
 
 /** Logins a minute at most, 0 = none, null = as configured again. `not_found`: neither an account nor a pace. */
 export async function setHostPace(engine: Engine, name: string, pace: number | null): Promise<HostRow> {
   const server = name.toLowerCase()
-  const row = listHosts(engine, await engine.store.accounts.places({ server })).find(({ host }) => host === server)
+  const places = await engine.store.accounts.places({ server })
+  const row = listHosts(engine, places, factsById(engine.accounts)).find(({ host }) => host === server)
   if (row === undefined) throw notFound('host', name)
   await engine.settings.pace(server, pace)
-  return presentHost({ ...row, pace })
+  return presentHost(engine, { ...row, pace })
 }
 
 export const mostPace = 6000

@@ -12,7 +12,7 @@ import {
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, ids, time, view } from '../examples.ts'
 import { serviceVersion } from '../openapi.ts'
-import { hostView, listHosts, presentHost } from './hosts.ts'
+import { byAccounts, hostView, listHosts, presentHost } from './hosts.ts'
 import { adminRoute, count, countBy, counts, factsById } from './shared.ts'
 
 const rates = {
@@ -80,17 +80,11 @@ const mostHosts = 20
 export async function adminOverview(engine: Engine): Promise<Overview> {
   const places = await engine.store.accounts.places({})
   const facts = factsById(engine.accounts)
-  const hosts = listHosts(engine, places)
+  const hosts = listHosts(engine, places, facts)
   const known = [...facts.values()]
-  const failing = countBy(
-    places.filter(({ id, condition: { is } }) => is === 'down' && facts.get(id)?.lastError != null),
-    ({ server }) => server,
-  )
-  const unwell = ({ host, states }: (typeof hosts)[number]): number =>
-    (failing[host] ?? 0) + (states['disabled'] ?? 0) + (states['dead'] ?? 0)
   const samples = engine.history.samples()
   const ready = await engine.ready()
-  const attention = await attentionOf(engine, { ready, hosts, failing, places, known })
+  const attention = await attentionOf(engine, { ready, hosts, places, known })
   return {
     version: serviceVersion,
     started: seconds(performance.timeOrigin),
@@ -104,10 +98,10 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
       },
     },
     hosts: hosts
-      .filter((row) => unwell(row) > 0)
-      .toSorted((left, right) => unwell(right) - unwell(left))
+      .filter(({ unwell }) => unwell > 0)
+      .sort((left, right) => right.unwell - left.unwell || byAccounts(left, right))
       .slice(0, mostHosts)
-      .map(presentHost),
+      .map((row) => presentHost(engine, row)),
     webhooks: await webhooksOf(engine),
     now: present(samples.at(-1)),
     latencies: await latencies(engine.metrics),

@@ -69,13 +69,13 @@ export async function found<T>(kind: string, id: string, record: Promise<T | nul
 
 /** Of the accounts, or of the webhooks. */
 export function factsById(pool: { facts(): readonly PoolFacts[] }): Map<string, PoolFacts> {
-  return new Map(pool.facts().map((facts) => [facts.id, facts]))
+  const byId = new Map<string, PoolFacts>()
+  for (const facts of pool.facts()) byId.set(facts.id, facts)
+  return byId
 }
 
 export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<string, number> {
-  return Object.fromEntries(
-    Map.groupBy(all, name)
-      .entries()
-      .map(([key, those]) => [key, those.length]),
-  )
+  const counted: Record<string, number> = {}
+  for (const one of all) counted[name(one)] = (counted[name(one)] ?? 0) + 1
+  return counted
 }

@@ -42,7 +42,7 @@ const trailView = view('AdminTrail', {
   messages: [z.array(messageView), [], 'that are meant, at most twenty; what follows is of the only one'],
   known: [
     z.array(z.string()),
-    ['INBOX was caught up at 2026-11-22 14:30:00 UTC.'],
+    ['INBOX is caught up, and watched since 2026-11-22 14:30:00 UTC.'],
     'of mail that is not in the index: how account and folders are',
   ],
   events: [

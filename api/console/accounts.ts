@@ -120,8 +120,11 @@ async function operate({ accounts }: Engine, name: (typeof names)[number], id: s
   return sentence(`Its login was checked: ${failure === null ? 'it works' : failure.message}`)
 }
 
-function buttons({ id, status }: AccountDetail, { form }: Visit): Html {
-  const all = names.map((name) => form(`${pageOf(id)}/${name}`, html`<button>${operations[name][0]}</button>`))
+function buttons({ id, status, paused }: AccountDetail, { form }: Visit): Html {
+  const other = paused ? 'pause' : 'resume'
+  const all = names
+    .filter((name) => name !== other)
+    .map((name) => form(`${pageOf(id)}/${name}`, html`<button>${operations[name][0]}</button>`))
   const link = form(`/console/accounts/${id}/link`, html`<button>Make a reconnect link</button>`)
   return html`<div>${all} ${status === 'DISABLED' && link}</div>`
 }

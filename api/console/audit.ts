@@ -1,4 +1,5 @@
 /** What operators have done. */
+import { operatorScopes } from '../../engine/index.ts'
 import { auditQuery, type AuditRow, auditTrail } from '../admin/audit.ts'
 import { html, type Html } from '../html.ts'
 import { page } from './frame.ts'
@@ -22,11 +23,24 @@ function trail(rows: readonly AuditRow[]): Html {
       if (action.startsWith('accounts ')) return html`<a href="/console/accounts/${target}">${name ?? target}</a>`
       return name === null ? target : html`${name} <small><code>${target}</code></small>`
     },
-    Details: ({ details }) =>
-      Object.entries(details)
-        .map(([key, value]) => `${key}: ${value}`)
-        .join(', '),
+    Details: doneWords,
     Outcome: ({ outcome, status }) =>
-      html`<span class="${outcomes[outcome]}">${outcome}</span> <small>${status}</small>`,
+      html`<span class="${outcomes[outcome]}">${outcome}</span>
+        ${outcome !== 'done' && html`<small>${status}</small>`}`,
   })
+}
+
+const isNone = (value = ''): boolean => value === '' || value === 'null'
+
+/** Parameters in words; the names of those that are flags. What the target names already is left out. */
+function doneWords({ action, target, details: { what, pace, seconds, ...others } }: AuditRow): string {
+  if (action === 'hosts') {
+    if (what?.startsWith('stop') || pace === '0') return 'logins stopped'
+    return what === 'free' || isNone(pace) ? 'logins as configured' : `at most ${pace} logins a minute`
+  }
+  if (action === 'retention') return isNone(seconds) ? 'as the environment says' : `kept for ${seconds} s`
+  return Object.entries(others)
+    .filter(([, value]) => !isNone(value) && value !== target)
+    .map(([name, value]) => (operatorScopes.some((scope) => scope === name) ? name : `${name} ${value}`))
+    .join(', ')
 }

@@ -6,18 +6,20 @@ import {
   type DeliveryLog,
   deliveryOf,
   type DeliveryRow,
+  type LogFilters,
   logFilters,
   logQuery,
   type LogQuery,
   redeliver,
   resendFailed,
   type SentCallback,
+  usualSeconds,
 } from '../admin/deliveries.ts'
 import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
-import { action, page, type Visit } from './frame.ts'
+import { action, page, question, type Visit } from './frame.ts'
 import { card, developerFilter, facts, field, lasted, link, moment, named, pill } from './parts.ts'
-import { formCard, ordinal, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
+import { ordinal, receiver, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
 
 const logPath = '/console/deliveries'
 
@@ -34,50 +36,72 @@ export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
   ${field('Account: address or id', 'account', values)} ${field('Webhook: URL or id', 'webhook', values)}
   ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
-  ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? 86_400) : undefined })}`
-  const list = html`${stackedBars(log)} ${progress(log)} ${deliveryTable(rows)}`
-  const more = failed > 0 ? { more: resendForm(log, values, visit) } : {}
+  ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? usualSeconds) : undefined })}`
+  const list = html`${stackedBars(log)} ${progress(log, values)} ${deliveryTable(rows)}`
+  const more = failed > 0 ? { more: resendCard(log, values) } : {}
   return searchedList({ title: 'Deliveries', values, filters, list, shown: rows.length, total: null, ...more }, visit)
 })
 
-function progress({ resending: last }: DeliveryLog): Html | null {
-  if (last === null) return null
+/** Of the last hour: an older one is no news. */
+const newsSeconds = 3600
+
+function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | null {
+  if (last === null || (last.done && last.started < Date.now() / 1000 - newsSeconds)) return null
   const { queued, total, done, reason, started } = last
   const words = done ? 'were queued again' : 'are queued again so far'
+  const all = values.state && html`<a href="${backTo({ ...values, state: undefined })}">In all states</a>`
   return html`<p class="note">
     Failed callbacks, since ${moment(started)}: ${queued} of ${total} ${words}${reason !== null && `: ${reason}`}.
+    ${all}
     <progress max="${Math.max(1, total)}" value="${queued}" aria-label="Queued again"></progress>
   </p>`
 }
 
-/** For what the page shows: the time is the page's, however long it stays open. */
-function resendForm({ from, until: end, failed }: DeliveryLog, values: LogQuery, { form }: Visit): Html {
-  const { developer, account, webhook, state, q } = values
-  const filter = { developer, account, webhook, state, q, from, until: end }
-  const hidden = Object.entries(filter)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
-  const words =
-    'Messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.'
-  const fields = html`${hidden}<button class="danger">Send all failed again: ${failed}</button>`
-  return formCard('Send failed callbacks again', words, form(`${logPath}/redeliver`, fields))
+const resendPath = `${logPath}/redeliver`
+
+/** As an address has it. */
+function spelled({ developer, account, webhook, state, q, within, from, until: end }: LogFilters) {
+  return { developer, account, webhook, state, q, within, from: from && from / 1000, until: end && end / 1000 }
 }
 
-export const resendAction = action(`${logPath}/redeliver`, logFilters, async ({ values }, { engine }) => {
-  const { queued, total, done } = await resendFailed(engine, values)
-  const { from, until: end, ...filter } = values
-  const to = link(logPath, { ...filter, from: from && from / 1000, until: end && end / 1000 })
-  return { to, notice: `${queued} of ${total} failed callbacks are queued again${done ? '' : ', and more follow'}.` }
+/** The log as it was asked for: a time that was chosen by its length goes on. */
+function backTo(values: LogFilters): string {
+  const time = values.within === undefined ? {} : { from: undefined, until: undefined }
+  return link(logPath, { ...spelled(values), ...time })
+}
+
+/** For what the page shows: the time is the page's, however long it stays open. */
+function resendCard({ from, until: end, failed }: DeliveryLog, values: LogQuery): Html {
+  const within = values.from === undefined ? (values.within ?? usualSeconds) : undefined
+  const to = link(resendPath, { ...spelled(values), within, from, until: end })
+  const button = html`<a class="button danger" href="${to}">Send all failed again: ${failed}</a>`
+  return card('Failed callbacks', button)
+}
+
+export const resendQuestion = page(resendPath, logFilters, async ({ values }, { engine, form }) => {
+  const { failed } = await deliveryLog(engine, { ...values, limit: 1, offset: 0 })
+  const fields = Object.entries(spelled(values)).filter(([, value]) => value !== undefined)
+  const hidden = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
+  const words = `All ${failed} that match are queued again: messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.`
+  const send = form(resendPath, html`${hidden}<button class="danger">Send ${failed} again</button>`)
+  return question('Send failed callbacks again', words, send, backTo(values))
+})
+
+export const resendAction = action(resendPath, logFilters, async ({ values }, { engine }) => {
+  await resendFailed(engine, values)
+  return { to: backTo(values), notice: 'The failed callbacks are sent again.' }
 })
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {
-  return table(rows, 'There are none yet.', {
-    Event: (row) => html`<a href="/console/deliveries/${row.delivery_id}">${row.event ?? row.kind}</a>`,
+  return table(rows, 'No callback matches.', {
+    Callback: ({ delivery_id: id, ...row }) =>
+      html`<a class="words" href="/console/deliveries/${id}">${titleOf(row)}</a>`,
+    Event: (row) => row.event ?? row.kind,
     State: (row) => pill(row.state),
-    Subject: subjectOf,
+    Receiver: (row) => receiver(row.webhook_id, row.url, row.owner),
     Mailbox: ({ mailbox, email_account: id }) => (id === null ? null : named(`/console/accounts/${id}`, mailbox, id)),
     Created: (row) => moment(row.created),
-    'Duration, or wait': tookOrWaits,
+    'Duration, or wait': ({ took_ms: took, waits }) => (took === null ? waitWords(waits) : lasted(took)),
     '#Attempts': (row) => row.attempt_count,
     'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
   })
@@ -95,12 +119,13 @@ export function deliveryCard(
   return card(title, html`${list} ${all}`)
 }
 
-function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {
-  return id === null ? null : named(link(`/console/accounts/${account}/trail`, { q: id }), subject, id)
+/** The subject, of a callback about a message; otherwise what it tells. */
+function titleOf({ subject, event, kind }: Pick<DeliveryRow, 'subject' | 'event' | 'kind'>): string {
+  return subject === null ? (event ?? kind) : subject || '(no subject)'
 }
 
-function tookOrWaits({ created, finished, waits }: DeliveryRow): Html | string | null {
-  return finished === null ? waitWords(waits) : lasted((finished - created) * 1000)
+function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {
+  return id === null ? null : named(link(`/console/accounts/${account}/trail`, { q: id }), subject, id)
 }
 
 export function waitWords(waits: DeliveryRow['waits']): Html | null {
@@ -128,12 +153,13 @@ export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ 
   const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
   const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
   ${card('Why it matched', verdictTable(seen.why))}
-  ${card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)}
+  ${seen.attempts.length > 0 && card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)}
   ${card('Request', html`${request(seen)} ${kept(seen.data)}`)}`
   return { title: 'Callback', content }
 })
 
-export function request({ request: { method, url, headers, body, why_no_body: why } }: SentCallback): Html {
+export function request({ delivery_id: id, request: sent }: Pick<SentCallback, 'delivery_id' | 'request'>): Html {
+  const { method, url, headers, body, why_no_body: why } = sent
   const lines = [
     `${method} ${url ?? '(no URL)'}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
@@ -141,7 +167,7 @@ export function request({ request: { method, url, headers, body, why_no_body: wh
   ]
   const words = 'Made anew of what the index has now, without texts of the mail; signatures are made at each attempt.'
   return html`<p class="soft"><small>${words}</small></p>
-    ${scrolling('Request', html`<pre class="box">${lines.join('\n')}</pre>`)}
+    ${scrolling(`Request of ${id}`, html`<pre class="box">${lines.join('\n')}</pre>`)}
     ${why !== null && html`<p>There is no body to show: ${why}.</p>`}`
 }
 
@@ -158,11 +184,10 @@ function deliveryFacts(seen: DeliveryDetail): Html {
     State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
     Event: seen.event ?? seen.kind,
     Next: seen.waits === null ? null : html`${waitWords(seen.waits)}, ${ordinal(seen.attempt_count + 1)} try`,
-    Receiver: seen.url,
+    Receiver: receiver(webhookId, seen.url, seen.owner),
     Created: moment(seen.created),
     Finished: seen.finished === null ? null : moment(seen.finished),
     Callback: html`<code>${seen.delivery_id}</code>`,
-    Webhook: webhookId === null ? null : named(`/console/webhooks/${webhookId}`, null, webhookId),
     Queue:
       due === null || channel === webhookId
         ? null

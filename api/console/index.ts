@@ -9,7 +9,7 @@ import { createTries, type Tries } from '../limits.ts'
 import { text } from '../values.ts'
 import { account, accountActions, accounts } from './accounts.ts'
 import { audit } from './audit.ts'
-import { deliveries, delivery, redeliverAction, resendAction } from './deliveries.ts'
+import { deliveries, delivery, redeliverAction, resendAction, resendQuestion } from './deliveries.ts'
 import { eventsRoute } from './events.ts'
 import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
 import { developer, developers, keyRoutes, tokens } from './keys.ts'
@@ -136,7 +136,15 @@ const pages = [
   tokens,
   audit,
 ]
-const others = [...accountActions, redeliverAction, resendAction, ...keyRoutes, ...settingRoutes, oncePage]
+const others = [
+  ...accountActions,
+  redeliverAction,
+  resendQuestion,
+  resendAction,
+  ...keyRoutes,
+  ...settingRoutes,
+  oncePage,
+]
 
 const usualTries = 10
 

@@ -22,8 +22,8 @@ const developersPath = '/console/developers'
 export const developers = page(developersPath, z.object(paging), async ({ values }, visit) => {
   const rows = await listDevelopers(visit.engine, values)
   const list = table(rows, 'There are none yet.', {
-    Name: ({ id, name }) =>
-      html`<a id="${id}" href="${developersPath}/${id}">${name === '' ? id : name}</a><br /><small
+    Name: ({ id, name, api_key: key }) =>
+      html`<a id="${id}" href="${developersPath}/${id}">${name === '' ? key : name}</a><br /><small
           ><code>${id}</code></small
         >`,
     'API key': (row) => html`<code>${row.api_key}</code>`,
@@ -64,7 +64,7 @@ const withSecret = (title: string, { developer, secret }: Authenticated) =>
 
 async function nameOf(engine: Engine, id: string): Promise<string> {
   const { name, apiKey } = await findDeveloper(engine, id)
-  return `${name ?? 'the developer'} (API key ${apiKey})`
+  return `${name || 'the developer'} (API key ${apiKey})`
 }
 
 const developerActions = [

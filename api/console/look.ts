@@ -21,9 +21,9 @@ p { margin: 0 0 10px; } .soft { color: var(--soft); } .bad { color: var(--bad); 
 .halves > * { min-width: 0; }
 .card dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 3px 16px; margin: 0; } dt { color: var(--soft); } dd { margin: 0; }
 .number { margin: 0; font-size: 25px; font-weight: 600; font-variant-numeric: tabular-nums; } .number small { font-size: 13px; font-weight: 400; }
-.scroll { overflow: auto; max-height: 480px; } .wide { overflow-x: auto; } .wide table { min-width: 900px; } .wide svg.chart { min-width: 860px; max-width: 100%; height: auto; } .scroll table { min-width: 440px; }
+.scroll { overflow: auto; max-height: 480px; } .wide { overflow-x: auto; } .wide table { min-width: 900px; } .wide svg.chart { min-width: 860px; max-width: 100%; height: auto; }
 .tail { display: flex; flex-direction: column-reverse; } .tail > * { flex: none; }
-.scroll + *, .wide + *, [data-live] + *, table + p, form.row + .wide, dl + form.inline { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
+.scroll + *, .wide + *, [data-live] + *, table + p, form.row + .wide, dl + form.inline, dl + .scroll { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
 table { width: 100%; border-collapse: collapse; font-size: 14px; overflow-wrap: break-word; } time { white-space: nowrap; } th, td { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
 thead th { position: sticky; top: 0; border-top: 0; font-size: 12.5px; font-weight: 600; color: var(--soft); background: var(--paper); white-space: nowrap; }
 tbody tr:hover td { background: var(--panel); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } td .words { display: inline-block; min-width: 150px; max-width: 420px; } td small code { white-space: nowrap; } td.keep { white-space: nowrap; overflow-wrap: normal; }
@@ -31,7 +31,7 @@ pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; } code { overfl
 pre.box { padding: 12px 14px; border-radius: 8px; color: var(--code-ink); background: var(--code); }
 .pill { display: inline-block; padding: 1px 9px; border: 1px solid currentColor; border-radius: 99px; font-size: 12.5px; font-weight: 600; white-space: nowrap; color: var(--calm); }
 .pill.good { color: var(--good); } .pill.busy { color: var(--busy); } .pill.bad { color: var(--bad); }
-form.row { display: flex; flex-wrap: wrap; gap: 10px; align-items: end; } form.inline { display: inline-block; margin: 0 6px 6px 0; }
+form.row { display: flex; flex-wrap: wrap; gap: 10px; align-items: end; } form.inline, .button { display: inline-block; } form.inline { margin: 0 6px 6px 0; } td > .button, td form.inline { margin: 0 6px 6px 0; }
 label { display: grid; gap: 3px; font-size: 13px; color: var(--soft); } label.check { display: flex; gap: 6px; align-items: center; padding: 7px 0; color: var(--ink); }
 input, select, button, .button { padding: 7px 11px; border: 1px solid #8b95a7; border-radius: 8px; font: inherit; font-size: 14px; color: var(--ink); background: var(--paper); }
 input:not([type=checkbox]), select { height: 38px; } input[type=number] { width: 130px; } button, .button { cursor: pointer; text-decoration: none; } button:hover, .button:hover { border-color: var(--accent); color: var(--accent); }
@@ -55,11 +55,11 @@ ${chartStyle}/* For those who hear the page. */
 @media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } header [role=search], header [role=search] input { order: 2; width: 100%; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label { width: calc(50% - 5px); } form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; }
   .wire li { grid-template-columns: 84px minmax(0, 1fr); gap: 0 6px; padding: 2px 0; font-size: 11.5px; } .wire span { grid-column: 1 / -1; }
   /* Each row of a list is a card. */
-  .wide table { min-width: 0; } .wide table, .wide tbody, .wide tr { display: block; } .wide thead { display: none; }
-  .wide tr { margin-bottom: 10px; padding: 9px 12px; border: 1px solid var(--line); border-radius: 10px; }
-  .wide td, .wide td.n { position: relative; display: block; min-height: 26px; padding: 2px 0 2px 118px; border: 0; text-align: left; } .wide td:empty { display: none; }
-  .wide td::before { content: attr(data-label); position: absolute; left: 0; color: var(--soft); font-size: 12.5px; }
-  .wide td:first-child { padding: 0 0 5px; font-weight: 600; } .wide td:first-child::before { content: none; } }
+  .wide table { min-width: 0; } table, tbody, tr { display: block; } thead { display: none; }
+  tr { margin-bottom: 10px; padding: 9px 12px; border: 1px solid var(--line); border-radius: 10px; } tbody tr:hover td { background: none; }
+  td, td.n { display: flow-root; min-height: 26px; padding: 2px 0 2px 118px; border: 0; text-align: left; } td:empty { display: none; }
+  td::before { content: attr(data-label); float: left; width: 110px; margin-left: -118px; color: var(--soft); font-size: 12.5px; }
+  td:first-child { padding: 0 0 5px; font-weight: 600; } td:first-child::before { content: none; } }
 `
 
 /**

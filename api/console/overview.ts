@@ -31,6 +31,7 @@ type Kind = Overview['attention'][number]['kind']
 const pageOf: Readonly<Record<Kind, (id: string) => string>> = {
   account: (id) => `/console/accounts/${id}`,
   webhook: (id) => `/console/webhooks/${id}`,
+  receiver: (q) => link('/console/webhooks', { failing: true, q }),
   host: (host) => link('/console/accounts', { host }),
   service: () => '/console',
 }

@@ -1,6 +1,6 @@
 /** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
 import type { z } from 'zod'
-import { utc } from '../../engine/index.ts'
+import { nameOfDeveloper, utc } from '../../engine/index.ts'
 import type { stepView } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
@@ -29,8 +29,9 @@ export function lasted(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   const seconds = Math.floor(ms / 1000)
   if (seconds < 60) return `${(ms / 1000).toFixed(1)} s`
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
-  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min${seconds % 60 === 0 ? '' : ` ${seconds % 60} s`}`
+  const minutes = Math.floor((seconds % 3600) / 60)
+  return `${Math.floor(seconds / 3600)} h${minutes === 0 ? '' : ` ${minutes} min`}`
 }
 
 const tones = {
@@ -127,6 +128,12 @@ export function formCard(title: string, words: string, form: Html): Html {
 export function named(to: string, name: string | null, id: string): Html {
   const code = html`<code>${id}</code>`
   return name === null ? html`<a href="${to}">${code}</a>` : html`<a href="${to}">${name}</a> <small>${code}</small>`
+}
+
+/** A webhook by its URL; those of many users have one. `owner`: the user, or that it has none; null = not known. */
+export function receiver(id: string | null, url: string | null, owner: string | null): Html | null {
+  if (id === null) return url === null ? null : html`${url}`
+  return html`<a href="/console/webhooks/${id}">${url ?? 'gone'}</a><br /><small>${owner} <code>${id}</code></small>`
 }
 
 export const developerLink = (id: string, name: string | null): Html => named(`/console/developers/${id}`, name, id)
@@ -242,7 +249,7 @@ const mostNames = 200
 /** A filter of a list: a developer by name. */
 export async function developerFilter({ engine }: Visit, values: Parameters): Promise<Html> {
   const developers = await engine.store.developers.list({ limit: mostNames, offset: 0 })
-  const names = developers.map(({ id, name, apiKey }) => [id, name ?? apiKey] as const)
+  const names = developers.map((developer) => [developer.id, nameOfDeveloper(developer)] as const)
   return select('Developer', 'developer', names, values)
 }
 
@@ -259,9 +266,10 @@ interface Counted {
 
 type Paged = Parameters & { readonly offset: number; readonly limit: number }
 
-/** `values`: what the page was asked for with. */
-export function pager(path: string, values: Paged, { shown, total }: Counted): Html {
+/** `values`: what the page was asked for with. null: the list is empty, and says so. */
+export function pager(path: string, values: Paged, { shown, total }: Counted): Html | null {
   const { offset, limit } = values
+  if (shown + offset === 0) return null
   const more = total === null ? shown === limit : offset + shown < total
   const range = shown === 0 ? 'none' : `${offset + 1}–${offset + shown}`
   const at = (from: number): string => link(path, { ...values, offset: from })
@@ -333,7 +341,7 @@ export function steps(rows: readonly z.input<typeof stepView>[]): Html {
   })
 }
 
-/** A part for each step, as wide as the logarithm of its time: of steps that take milliseconds some take days. */
+/** A part for each step, as wide as the logarithm of its time: some take milliseconds, some days. */
 export function strip(rows: readonly z.input<typeof stepView>[]): Html {
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined) return html`<p class="soft">No step since the start.</p>`
@@ -363,7 +371,6 @@ export function strip(rows: readonly z.input<typeof stepView>[]): Html {
       ${parts}
     </svg>
     <p class="ends soft">
-      <small>${moment(first.at)}</small><small>${rows.length} steps, a step as wide as the logarithm of its time</small
-      ><small>${moment(last.at)}</small>
+      <small>${moment(first.at)}</small><small>${rows.length} steps</small><small>${moment(last.at)}</small>
     </p>`
 }

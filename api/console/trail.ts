@@ -81,7 +81,7 @@ function ofWebhook({ id, callback_url: url, active, matched, why, callbacks }: T
     null,
     html`<h2>${named(`/console/webhooks/${id}`, url, id)}</h2>
       <p>${pill(words, matched ? 'good' : '')}${!active && html` <small>The webhook is inactive.</small>`}</p>
-      ${scrolling('Why', verdictTable(why))} ${callbacks.map(sentOne)}`,
+      ${scrolling(`Why, by the filters of ${id}`, verdictTable(why))} ${callbacks.map(sentOne)}`,
   )
 }
 

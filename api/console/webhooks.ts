@@ -1,13 +1,13 @@
 /** Webhooks, and one webhook with its callbacks. */
 import { z } from 'zod'
-import { drawings, shownStates } from '../../engine/index.ts'
+import { drawings, ownerOf, shownStates } from '../../engine/index.ts'
 import { listWebhooks, type WebhookDetail, webhookDetail, type WebhookList, webhookQuery } from '../admin/webhooks.ts'
 import { html, type Html } from '../html.ts'
 import { chartCard } from './chart.ts'
 import { deliveryCard } from './deliveries.ts'
 import { page } from './frame.ts'
 import { card, developerFilter, developerLink, facts, field, lasted, link, moment, named, nextWords } from './parts.ts'
-import { pill, scrolling, searchedList, select, since, steps, table } from './parts.ts'
+import { pill, receiver, scrolling, searchedList, select, since, steps, table } from './parts.ts'
 
 const receivers = [
   ['1', 'fails'],
@@ -30,9 +30,13 @@ function statePill({ state, active, failing_since: failing }: WebhookDetail | We
 
 export function webhookTable(rows: WebhookList['webhooks']): Html {
   return table(rows, 'No webhook matches.', {
-    Receiver: (row) =>
-      html`<a href="/console/webhooks/${row.id}">${row.callback_url}</a
-        >${!row.active && html` <small>inactive</small>`}`,
+    Receiver: ({ id, callback_url: url, active, ...row }) =>
+      html`${receiver(
+        id,
+        url,
+        ownerOf({ userId: row.user_id }, () => row.user_name),
+      )}
+      ${!active && html`<small>inactive</small>`}`,
     State: statePill,
     Duration: (row) => since(row.since),
     '#Pending': (row) => row.pending,

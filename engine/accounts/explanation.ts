@@ -5,7 +5,7 @@ import { noActor } from '../observe/metrics.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { conditionOf } from '../store/rows.ts'
 import type { Accounts } from './index.ts'
-import type { ActorView } from './types.ts'
+import type { ActorView, FolderLooks } from './types.ts'
 
 /** Adds a full stop, unless the words end with one, as messages of mail servers do. */
 export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)
@@ -93,13 +93,31 @@ export function explainAbsence(
   folders: readonly FolderRecord[],
 ): string[] {
   const { why, next } = explainAccount(sources, account)
+  const { accounts } = sources
+  const looks = accounts.looks(account.id)
+  const since = accounts.view(account.id)?.since
+  const watched = looks === null || since === undefined ? [] : [`INBOX is caught up, and watched since ${utc(since)}.`]
   const first =
     account.resume.initialSyncAt === null ? ['Its first sync is not complete: older mail is still read.'] : []
-  const ofFolders = folders.filter(({ selectable }) => selectable).flatMap(absenceFrom)
-  return [`${why} ${next}`, ...first, ...ofFolders.slice(0, mostFolders)]
+  const ofFolders = folders
+    .filter(({ selectable }) => selectable)
+    .flatMap((folder) => absenceFrom(folder, looks !== null))
+  return [`${why} ${next}`, ...first, ...watched, ...lookWords(looks), ...ofFolders.slice(0, mostFolders)]
 }
 
-function absenceFrom(folder: FolderRecord): string[] {
+function lookWords(looks: FolderLooks | null): string[] {
+  if (looks === null) return []
+  const { until, nextAt } = looks
+  const known = until > 0 && Number.isFinite(until)
+  return [
+    known
+      ? `What came into the other folders before ${utc(until)} is in the index.`
+      : 'The other folders have not all been looked at since it is watched.',
+    ...(nextAt > 0 && Number.isFinite(nextAt) ? [`They are looked at again at ${utc(nextAt)} at the latest.`] : []),
+  ]
+}
+
+function absenceFrom(folder: FolderRecord, isWatched: boolean): string[] {
   const name = folderName(folder)
   const { cursor, failures, parkedUntil } = folder
   const parked = parkedUntil !== null && parkedUntil > Date.now()
@@ -107,15 +125,15 @@ function absenceFrom(folder: FolderRecord): string[] {
     ? [`${name} was refused ${failures} times in a row: it is tried again at ${utc(parkedUntil)}.`]
     : []
   if (cursor === null) return [...words, `${name} was not opened yet.`]
-  const { syncedAt, backfillBelow, quarantined } = cursor
+  const { syncedAt, comparedAt, backfillBelow, quarantined } = cursor
   return [
     ...words,
     ...(backfillBelow > 1 ? [`${name}: its older mail is still being read.`] : []),
     ...(quarantined.length > 0
       ? [`${name}: the mail server did not give ${quarantined.length} messages; they are asked for again.`]
       : []),
-    ...(name === 'INBOX' && syncedAt !== undefined
-      ? [`INBOX was caught up at ${utc(syncedAt)}: what lay there then is in the index.`]
-      : []),
+    ...(name === 'INBOX' && isWatched
+      ? []
+      : [`${name} was read last at ${utc(syncedAt ?? comparedAt)}: what lay there then is in the index.`]),
   ]
 }

@@ -11,6 +11,7 @@ import { createLoginLimiter } from './login-limiter.ts'
 import { type AccountNews, createPool, type Pool, type PoolDeps, startAll } from './pool.ts'
 import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
+import type { FolderLooks } from './types.ts'
 import type { AccountRecord } from '../store/records.ts'
 
 interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
@@ -54,6 +55,12 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
     checkNow: (accountId: string) => checkNow({ sync, sealer, probe, registry }, accountId),
     settled: (account: AccountRecord) => settled({ sync, registry }, account),
     view: (accountId: string) => registry.view(accountId),
+    /** While it is watched: what came into other folders than INBOX before `until` is in the index. */
+    looks(accountId: string): FolderLooks | null {
+      const state = pool.runtime(accountId)?.live()?.state
+      if (state === undefined || registry.view(accountId)?.state !== 'watching') return null
+      return { until: state.moved.settledAt, nextAt: state.nextLookAt() }
+    },
     /** All of them, without their steps. */
     facts: () => registry.facts(),
     countTags: () => registry.countTags(),

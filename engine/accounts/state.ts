@@ -73,6 +73,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   let lists = 0
   let look: (path?: string) => void = () => undefined
   let stir: () => void = () => undefined
+  let nextLook: () => number = () => Number.POSITIVE_INFINITY
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
@@ -118,6 +119,10 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     stir: (): void => stir(),
     /** One listener, the newest. */
     onStir: (listener: () => void): void => void (stir = listener),
+    /** When all folders are polled next, in ms since 1970; Infinity = not known. */
+    nextLookAt: (): number => nextLook(),
+    /** `at` answers that. One, the newest. */
+    tellNextLook: (at: () => number): void => void (nextLook = at),
     moved: createMoved(),
     /** In ms since 1970. */
     beganAt: deps.now(),

@@ -105,6 +105,12 @@ export interface ActorStep {
   readonly ms: number | null
 }
 
+/** Looks at all folders, in ms since 1970; not positive or not finite = not known. */
+export interface FolderLooks {
+  readonly until: number
+  readonly nextAt: number
+}
+
 export interface ActorView extends PoolFacts {
   /** The states of its chart that are active, as paths ('running.life.waiting.backoff'); none while it is dead. */
   readonly active: readonly string[]

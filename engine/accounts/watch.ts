@@ -81,6 +81,7 @@ export async function watchInbox(
     stop()
   })
   context.state.onStir(() => stir(watch, stop))
+  context.state.tellNextLook(() => nextPollAt(watch))
   context.state.onLook((path) => {
     watch.looks.want(path === undefined ? lookForMovedMs : 0, path)
     stop()

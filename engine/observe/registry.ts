@@ -182,7 +182,8 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   }
 
   #poolFactsOf(entry: Entry<TEvent, TSnapshot>): PoolFacts {
-    return { id: entry.id, ...this.#factsOf(entry), since: entry.since }
+    const { tags, state, next, lastError, attempt } = this.#factsOf(entry)
+    return { id: entry.id, since: entry.since, tags, state, next, lastError, attempt }
   }
 
   #step(entry: Entry<TEvent, TSnapshot>, event: string, state: string): void {

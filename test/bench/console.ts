@@ -6,6 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import type { DeveloperRecord } from '../../engine/store/records.ts'
+import { newId } from '../../engine/store/ids.ts'
+import { outboxRecord } from '../store/contract/records.ts'
 import { accountRecord, userRecord } from '../support/records.ts'
 import { startService, type Service } from '../support/service.ts'
 import { cpuMicrosOf } from './lib/load.ts'
@@ -13,7 +15,7 @@ import type { BenchOptions } from './lib/options.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
 import { round, summarise } from './lib/statistics.ts'
 
-const goal = { pageMs: 200, corePercent: 2 }
+const goal = { pageMs: 200, cpuMs: 80, corePercent: 2 }
 const password = 'a password for the bench'
 const timesEach = 20
 /** Of the second run: accounts while a page is open. */
@@ -23,12 +25,14 @@ export async function consolePages(options: BenchOptions): Promise<boolean> {
   const accounts = options.accounts ?? 10_000
   const seconds = options.seconds ?? 30
   header('console', { store: 'sqlite', accounts, watchedAccounts, seconds })
-  const slowest = await withAccounts(accounts, timePages)
+  const { slowest, cpuMs } = await withAccounts(accounts, timePages)
   const corePercent = await withAccounts(watchedAccounts, (service) => costOfOpenPage(service, seconds))
-  const ok = slowest <= goal.pageMs && corePercent <= goal.corePercent
+  const ok = slowest <= goal.pageMs && cpuMs <= goal.cpuMs && corePercent <= goal.corePercent
   say(`an open page costs ${corePercent} % of a core at ${watchedAccounts} accounts`)
-  say(`goal: each page within ${goal.pageMs} ms, an open one ${goal.corePercent} % of a core: ${ok ? 'met' : 'MISSED'}`)
-  jsonLine('console', { accounts, slowest, corePercent, ok })
+  say(
+    `goal: each page within ${goal.pageMs} ms, ${goal.cpuMs} ms of a processor, an open one ${goal.corePercent} % of a core: ${ok ? 'met' : 'MISSED'}`,
+  )
+  jsonLine('console', { accounts, slowest, cpuMs, corePercent, ok })
   return ok
 }
 
@@ -51,7 +55,15 @@ async function fill(path: string, count: number): Promise<void> {
   const developer = (await store.developers.first()) as DeveloperRecord
   for (let index = 0; index < count; index += 1) {
     const user = userRecord(developer.id)
-    await store.users.createWithAccount(user, accountRecord(user, { server: `imap${index}.example.com`, paused: true }))
+    const account = accountRecord(user, { server: `imap${index}.example.com`, paused: true })
+    await store.users.createWithAccount(user, account)
+    const at = Date.now() - index * 1000
+    const sent = { accountId: account.id, state: 'delivered', createdAt: at, finishedAt: at + 40 } as const
+    await store.outbox.enqueue([outboxRecord({ id: 'c'.repeat(24), developerId: developer.id }, sent)])
+    const by = { by: 'session', actorId: 'bench', actorName: 'console', address: '127.0.0.1' } as const
+    await store.audit.append({
+      ...{ ...by, id: newId(), at, action: 'accounts pause', target: account.id, details: {}, status: 200 },
+    })
   }
   await store.close()
 }
@@ -67,8 +79,8 @@ async function logIn(service: Service): Promise<Visitor> {
   return { get: (path) => fetch(`${service.url}${path}`, { headers: { cookie }, redirect: 'manual' }) }
 }
 
-/** The median of the slowest page, in ms. */
-async function timePages(service: Service): Promise<number> {
+/** The highest median of a page's time, and of its mean processor time, in ms. */
+async function timePages(service: Service): Promise<{ readonly slowest: number; readonly cpuMs: number }> {
   const visitor = await logIn(service)
   const list = await (await visitor.get('/console/accounts')).text()
   const account = /\/console\/accounts\/[0-9a-f]+/.exec(list)?.[0] ?? ''
@@ -81,17 +93,25 @@ async function timePages(service: Service): Promise<number> {
     account,
     '/console/hosts',
     '/console/hosts?q=99',
+    '/console/deliveries',
+    '/console/deliveries?account=mail.example',
+    `${account}/trail`,
+    `${account}/trail?q=unknown`,
+    '/console/search?q=1a',
+    '/console/audit',
   ]
   const rows: (string | number)[][] = []
-  let [floor, slowest] = [0, 0]
+  let [floor, slowest, most] = [0, 0, 0]
   for (const path of ['/healthz', ...pages, '/console/webhooks', '/console/developers']) {
+    const before = cpuMicrosOf(service.pid)
     const { p50, max } = summarise(await timesOf(visitor, path))
+    const cpuMs = round((cpuMicrosOf(service.pid) - before) / 1000 / timesEach)
     if (path === '/healthz') floor = p50
-    else slowest = Math.max(slowest, p50)
-    rows.push([path.replace(/[0-9a-f]{24}/, '…'), p50, max, round(p50 / floor)])
+    else [slowest, most] = [Math.max(slowest, p50), Math.max(most, cpuMs)]
+    rows.push([path.replace(/[0-9a-f]{24}/, '…'), p50, max, cpuMs, round(p50 / floor)])
   }
-  table(['page', 'p50 ms', 'max ms', 'times /healthz'], rows)
-  return slowest
+  table(['page', 'p50 ms', 'max ms', 'cpu ms', 'times /healthz'], rows)
+  return { slowest, cpuMs: most }
 }
 
 async function timesOf(visitor: Visitor, path: string): Promise<number[]> {

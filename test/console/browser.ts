@@ -65,6 +65,13 @@ export async function barriers(page: Page): Promise<string[]> {
     .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
 }
 
+/** Cells of tables that are cut off at the edge of the screen, or lie over what is below them. */
+export function cutCells(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll('td')].filter((cell) =>
+    cell.getBoundingClientRect().right > innerWidth || cell.scrollHeight > cell.clientHeight + 1)
+    .map((cell) => cell.textContent.trim())`)
+}
+
 /** What is wider than the page lets a phone scroll sideways. */
 export function overhang(page: Page): Promise<number> {
   return page.evaluate(`document.documentElement.scrollWidth - document.documentElement.clientWidth`)

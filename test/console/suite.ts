@@ -9,7 +9,7 @@ import { acceptedFor, type Stage } from '../e2e/stage.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createUser } from '../support/users.ts'
-import { artefacts, barriers, complaintsOf, looks, openBrowser, overhang, screenshot } from './browser.ts'
+import { artefacts, barriers, complaintsOf, cutCells, looks, openBrowser, overhang, screenshot } from './browser.ts'
 import { build, password, type World } from './world.ts'
 
 /** `accounts`: how many, beside the three that are looked at. */
@@ -46,6 +46,7 @@ export function consoleSuite(name: string, accounts: number): void {
       ['webhook', world.webhook, /127\.0\.0\.1/],
       ['deliveries', '/console/deliveries', 'Deliveries'],
       ['delivery', world.delivery, 'Callback'],
+      ['resend', '/console/deliveries/redeliver?within=3600', 'Send failed callbacks again'],
       ['search', '/console/search?q=example', 'Search'],
       ['search-none', '/console/search?q=nothing-at-all', 'Search'],
       ['trail', `${world.account}/trail?q=news`, 'news'],
@@ -69,6 +70,11 @@ export function consoleSuite(name: string, accounts: number): void {
           await screenshot(page, shots, `${shot}-${look}`)
           assert.deepEqual(await barriers(page), [], path)
           assert.ok((await overhang(page)) <= 0, `${path} is too wide`)
+          if (look === 'phone') assert.deepEqual(await cutCells(page), [], path)
+          const named = await page.evaluate<string[]>(
+            `[...document.querySelectorAll('[role=region]')].map((one) => one.ariaLabel)`,
+          )
+          assert.equal(new Set(named).size, named.length, `${path} has regions named alike: ${named.join()}`)
         }
         assert.deepEqual(complaints, [])
         await page.context().close()
@@ -142,7 +148,10 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.goto('/console/accounts?failure=network')
       const card = page.getByRole('row', { name: world.lost })
       for (const text of [/ECONNREFUSED/, /connects again/]) await onScreen(card.getByText(text))
+      await page.goto('/console/deliveries?q=news')
+      await page.getByRole('cell').first().getByRole('link', { name: 'news' }).waitFor()
       await page.goto(world.account)
+      assert.equal(await page.getByRole('button', { name: /^(Pause|Resume)$/ }).count(), 1)
       await onScreen(page.locator('[data-state="running.life.online.mailbox.watching.alive"].on.leaf'))
       await page.context().close()
     })

@@ -79,14 +79,27 @@ describe('the audit trail', () => {
     const { length } = await trail('limit=200')
     assert.equal((await browser.send('/console/hosts', { host, what: 'stop' })).status, 303)
     await browser.send('/console/hosts', { host, what: 'free' })
+    await browser.send('/console/hosts', { host, what: 'slow', pace: '7' })
+    await browser.send('/console/hosts', { host, what: 'stop now', pace: '10' })
+    await browser.send('/console/tokens', { name: 'graphs', read: '1', act: '1' })
     await browser.send('/console/developers', { name: 'Ada' })
-    const [made, freed, ...before] = await trail('limit=200', length + 2)
+    const [made, token, , , freed, ...before] = await trail('limit=200', length + 5)
+    assert.equal(token?.['target_name'], 'graphs')
     assert.deepEqual(
       [made?.['action'], String(made?.['target']).length, made?.['target_name']],
       ['developers create', 24, 'Ada'],
     )
     assert.deepEqual([freed?.['action'], freed?.['target'], before.length], ['hosts', host, length])
     const page = await browser.open('/console/audit')
+    const details = [...page.text.matchAll(/data-label="Details">([^<]*)</g)].map(([, words]) => words)
+    assert.deepEqual(details.slice(0, 5), [
+      'name Ada',
+      'name graphs, read, act',
+      'logins stopped',
+      'at most 7 logins a minute',
+      'logins as configured',
+    ])
+    assert.doesNotMatch(page.text, /<small>303</)
     assert.match(page.text, /accounts resume/)
     for (const text of [JSON.stringify(rows), lines.join(''), page.text])
       assert.ok(!/wrong password|of an operator/.test(text))

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
-import { userRecord } from '../../support/records.ts'
+import { outboxRecord } from '../../store/contract/records.ts'
+import { accountRecord, userRecord } from '../../support/records.ts'
 import { until } from '../../support/until.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
@@ -142,11 +143,24 @@ describe('what operators look up', () => {
 
   test('of a mail that is not in the index it says how account and folders are', async () => {
     const words = async () => ((await trail('unknown@mail.example'))['known'] as string[]).join(' ')
-    assert.match(await words(), /It is connected and hears of new mail.*INBOX was caught up at/)
+    const before = Math.floor(Date.now() / 1000) * 1000
+    await box.deliver({ subject: 'a bargain' }, 'Junk')
+    const known = await until('the look at Junk is over', async () => {
+      const now = await words()
+      const seen = /What came into the other folders before ([^:]*:\d\d:\d\d UTC) is in the index/.exec(now)?.[1] ?? ''
+      return Date.parse(seen) >= before && now
+    })
+    assert.match(known, /It is connected and hears of new mail.*INBOX is caught up, and watched since/)
+    const next = /They are looked at again at ([^:]*:\d\d:\d\d UTC) at the latest/.exec(known)?.[1] ?? ''
+    assert.ok(Date.parse(next) >= before && Date.parse(next) < before + 300_000, next)
+    const read = /Junk was read last at ([^:]*:\d\d:\d\d UTC)/.exec(known)?.[1] ?? ''
+    assert.ok(Date.parse(read) >= before, read)
+    assert.doesNotMatch(known, /INBOX was/)
     await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/pause`)
     await until('paused', async () =>
       (await words()).includes('An operator has paused it. Nothing, until it is resumed.'),
     )
+    assert.match(await words(), /^(?!.*other folders).*INBOX was read last at/)
     await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/resume`)
     assert.equal((await rig.as(rig.tokens.read, 'GET', `/admin/accounts/${'0'.repeat(24)}/trail`)).status, 404)
     await refusesOthers(rig, 'GET', `/admin/accounts/${box.accountId}/trail`, 'read')
@@ -182,6 +196,39 @@ describe('what operators look up', () => {
     }
     for (const [query, expected] of Object.entries(counts)) assert.equal(await size(query), expected, query)
     await refusesOthers(rig, 'GET', '/admin/deliveries', 'read')
+  })
+
+  test('webhooks of one URL are told apart by their users, and one filter names all of them, and all accounts', async () => {
+    const { store, webhooks } = rig.engine
+    const developerId = (await store.developers.first())?.id ?? assert.fail()
+    const url = 'https://app.example.com/crowd'
+    const names: string[] = []
+    const createdAt = Date.now() - 100 * 86_400_000
+    for (let n = 0; n < 40; n += 1) {
+      const user = userRecord(developerId, { firstName: 'User', lastName: `${n}` })
+      names.push(`User ${n}`)
+      const account = accountRecord(user, { email: `user${n}@crowd.example`, paused: true })
+      await store.users.createWithAccount(user, account)
+      const made = await rig.ok('POST', `/lite/users/${user.id}/webhooks`, { callback_url: url })
+      const webhook = webhooks.known(String(made['webhook_id'])) ?? assert.fail()
+      const state = n === 39 ? 'failed' : 'delivered'
+      await store.outbox.enqueue([
+        outboxRecord(webhook, { accountId: account.id, state, createdAt, finishedAt: createdAt + 39 }),
+      ])
+    }
+    await rig.ok('POST', '/lite/webhooks', { callback_url: url })
+    const within = `within=${101 * 86_400}&limit=100`
+    for (const filter of ['webhook=/crowd', 'account=@crowd.example', `webhook=/crowd&developer=${developerId}`]) {
+      const rows = await log(`${filter}&${within}`)
+      assert.deepEqual(new Set(rows.map(({ owner }) => owner)), new Set(names), filter)
+      assert.ok(rows.every(({ took_ms: took }) => took === 39))
+    }
+    assert.equal((await log(`webhook=/crowd&account=@crowd.example&state=failed&${within}`)).length, 1)
+    assert.deepEqual(await log(`webhook=/crowd&developer=nobody&${within}`), [])
+    const { found: hits } = await get(`/admin/search?q=${url}`)
+    const details = (hits as Json[]).map(({ detail }) => String(detail))
+    assert.equal(new Set(details).size, 20)
+    assert.ok(details.every((detail) => [...names, 'application-wide'].includes(detail)))
   })
 
   test('its bars count what matches by time, whatever the page', async () => {
