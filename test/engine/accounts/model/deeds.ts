@@ -61,33 +61,39 @@ export async function take(world: World, step: Step, number: number): Promise<vo
       faults.lose(step.loss, step.after)
       break
     case 'lag':
-      faults.lag(step.every, step.byMs, 60_000)
+      faults.lag(step.which, step.byMs, 60_000)
       break
     case 'deafen':
-      faults.deafen(step.every, 60_000)
+      faults.deafen(step.which, 60_000)
       break
     case 'crash':
       world.crashAfter(step.after)
       break
+    case 'reuse':
+      // Rule 5 is not held for a UID that is given again before its first message was read.
+      await time.pass(100_000)
+      reuse(world, step, number)
+      break
     default:
-      toFolder(world, step, number)
+      toFolder(world, step)
   }
 }
 
-function toFolder(world: World, step: Deed<'renumber' | 'reuse' | 'create' | 'drop' | 'rename'>, number: number): void {
+function toFolder(world: World, step: Deed<'renumber' | 'create' | 'drop' | 'rename'>): void {
   if (step.do === 'create') create(world, step)
   else if (step.do === 'drop') dropFolder(world, step)
   else if (step.do === 'rename') rename(world, step)
-  else if (step.do === 'renumber') renumber(world, pathAt(world, step.folder))
-  else reuse(world, step, number)
+  else renumber(world, pathAt(world, step.folder))
 }
 
+/** Numbers hold for a session (RFC 9051 §2.3.1.1): those that have the folder open are ended. */
 function renumber({ server, truth }: World, path: string): void {
+  server.dropConnections()
   truth.renumbered(path)
   server.renumber('ann', path)
 }
 
-function reuse(world: World, { folder }: Deed<'renumber' | 'reuse'>, number: number): void {
+function reuse(world: World, { folder }: Deed<'reuse'>, number: number): void {
   const { server, time } = world
   const subject = `n${number}`
   world.truth.mayBeHistory(subject)
@@ -144,6 +150,7 @@ async function toMessage(world: World, step: Deed<'flag' | 'remove' | 'move' | '
   const message = await world.message(place.subject)
   const at = message?.placements.find(({ path }) => path === place.path)
   if (message === null || at === undefined) return
+  if (step.do === 'remove') world.truth.removedByUs(place.subject)
   if (step.do === 'flag' || step.do === 'remove') {
     world.give(`${step.do} ${place.subject}`, (accounts) => toPlace(accounts, step, message, at), place.subject)
     return

@@ -8,6 +8,9 @@ import type { VirtualTime } from '../../../support/virtual-time.ts'
  */
 export type Loss = 'before' | 'after' | 'never'
 
+/** Connections by their number: the first one watches. */
+export type Which = 'all' | 'odd' | 'even'
+
 export interface Faults {
   readonly hooks: {
     readonly send: (response: Buffer, call: HookCall | null) => Buffer | null | Promise<Buffer | null>
@@ -16,19 +19,26 @@ export interface Faults {
   }
   /** The answer to one of the next commands is lost. */
   lose(loss: Loss, after: number): void
-  /** Until then everything that every `every`th connection is sent comes so much later. */
-  lag(every: number, byMs: number, forMs: number): void
-  /** Until then every `every`th connection hears nothing of what others do in its open folder. */
-  deafen(every: number, forMs: number): void
+  /** For so long everything that these connections are sent comes so much later. */
+  lag(which: Which, byMs: number, forMs: number): void
+  /** For so long these connections hear nothing of what others do in their open folder. */
+  deafen(which: Which, forMs: number): void
   clear(): void
 }
+
+const isOf = (which: Which, connection: number): boolean =>
+  which === 'all' || (connection % 2 === 1) === (which === 'odd')
 
 const isTagged = (response: Buffer, { tag }: HookCall): boolean => response.toString('latin1', 0, tag.length) === tag
 
 export function createFaults(server: ImapServer, time: VirtualTime): Faults {
   let losses: { readonly loss: Loss; after: number }[] = []
-  let lags = { every: 1, byMs: 0, until: 0 }
-  let deafness = { every: 1, until: 0 }
+  let lags: { readonly which: Which; readonly byMs: number; readonly until: number } = {
+    which: 'all',
+    byMs: 0,
+    until: 0,
+  }
+  let deafness: { readonly which: Which; readonly until: number } = { which: 'all', until: 0 }
 
   /** The loss that is due now, one command of its kind counted. */
   function due(...kinds: readonly Loss[]): Loss | null {
@@ -49,15 +59,15 @@ export function createFaults(server: ImapServer, time: VirtualTime): Faults {
           if (loss === 'after') server.dropConnection(call.connection)
           if (loss !== null) return null
         }
-        const { every, byMs, until } = lags
-        if (time.now() >= until || (call?.connection ?? 0) % every !== 0) return response
+        const { which, byMs, until } = lags
+        if (call === null || time.now() >= until || !isOf(which, call.connection)) return response
         return new Promise((resolve) => setTimeout(() => resolve(response), byMs))
       },
-      deaf: (connection) => time.now() < deafness.until && connection % deafness.every === 0,
+      deaf: (connection) => time.now() < deafness.until && isOf(deafness.which, connection),
     },
     lose: (loss, after) => void losses.push({ loss, after }),
-    lag: (every, byMs, forMs) => void (lags = { every, byMs, until: time.now() + forMs }),
-    deafen: (every, forMs) => void (deafness = { every, until: time.now() + forMs }),
+    lag: (which, byMs, forMs) => void (lags = { which, byMs, until: time.now() + forMs }),
+    deafen: (which, forMs) => void (deafness = { which, until: time.now() + forMs }),
     clear() {
       losses = []
       lags = { ...lags, until: 0 }

