@@ -209,6 +209,8 @@ export function serveConnection(
       }
     },
     async sync(expunges) {
+      const isOwn = /STORE|MOVE|EXPUNGE/.test(running?.name ?? '')
+      if (!isOwn && server.hooks.deaf?.(id) === true) return
       await report()
       const { folder } = connection
       if (!folder || folder.version === seenVersion) return

@@ -2,7 +2,7 @@
 import { decode } from 'iconv-lite'
 import type { Connection, Handler } from './connection.ts'
 import { flagList, statusLine, wireName } from './fetch.ts'
-import { changed, createFolder, folderKey, type Folder, type User } from './mailbox.ts'
+import { createFolder, folderKey, renameFolder, type Folder, type User } from './mailbox.ts'
 import { itemsOf, quote, textOf, type Token } from './tokens.ts'
 
 function nameFromWire(text: string): string {
@@ -104,10 +104,7 @@ function rename(connection: Connection, from: Token | undefined, to: Token | und
   const name = nameFromWire(textOf(to))
   if (!folder || !connection.user) return 'NO [NONEXISTENT] No such mailbox'
   if (connection.user.folders.has(name)) return 'NO [ALREADYEXISTS] Mailbox already exists'
-  connection.user.folders.delete(folder.name)
-  folder.name = name
-  connection.user.folders.set(name, folder)
-  changed(folder)
+  renameFolder(connection.user, folder, name)
   return 'OK done'
 }
 

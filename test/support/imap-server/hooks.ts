@@ -39,6 +39,8 @@ export interface Hooks {
   readonly cached?: true | 'headers'
   /** New mail is told by SELECT (and STATUS) alone, not by NOOP nor with any other command. */
   readonly newsBySelect?: true
+  /** This connection hears nothing of what others do in its open folder, with no command, until it is false again. */
+  readonly deaf?: (connection: number) => boolean
   /** The greeting line; null = says nothing. */
   readonly greeting?: (connection: number) => string | null
   /** undefined = runs as usual; {} = the command is swallowed: no answer ever. */

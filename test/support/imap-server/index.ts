@@ -18,6 +18,7 @@ import {
   messageByUid,
   nextModseq,
   removeMessages,
+  renameFolder,
   type Folder,
   type Message,
   type User,
@@ -103,18 +104,25 @@ export interface ImapServer {
   setPassword(user: string, password: string): void
   setAccessToken(user: string, token: AccessToken): void
   folder(user: string, name: string): Folder
+  folders(user: string): readonly Folder[]
   createFolder(user: string, name: string, attributes?: readonly string[]): Folder
   deleteFolder(user: string, name: string): void
+  /** UIDVALIDITY and messages stay. A connection that has it open keeps it. */
+  renameFolder(user: string, name: string, to: string): void
   /** Answers the UID. */
   append(user: string, folder: string, raw: string | Buffer, flags?: readonly string[], internalDate?: Date): number
   setFlags(user: string, folder: string, uid: number, flags: readonly string[]): void
   expunge(user: string, folder: string, ...uids: readonly number[]): void
   /** A new UIDVALIDITY; messages are numbered anew from 1. */
   renumber(user: string, folder: string): void
+  /** Takes the newest message out and gives its UID again, to another one: a server without a memory. */
+  reuse(user: string, folder: string, raw: string | Buffer, internalDate?: Date): void
   /** Sends a line to every connection (of this user), as it is. */
   say(line: string, user?: string): void
   /** Cuts every connection (of this user) without a word. */
   dropConnections(user?: string): void
+  /** The same of one connection. */
+  dropConnection(id: number): void
   close(): Promise<void>
 }
 
@@ -154,9 +162,12 @@ function mailboxApi(state: ServerState) {
     setPassword: (user: string, password: string) => void (userOf(state, user).password = password),
     setAccessToken: (user: string, token: AccessToken) => void (userOf(state, user).accessToken = token),
     folder: (user: string, name: string) => folderIn(state, user, name),
+    folders: (user: string) => [...userOf(state, user).folders.values()],
     createFolder: (user: string, name: string, attributes?: readonly string[]) =>
       createFolder(userOf(state, user), name, attributes),
     deleteFolder: (user: string, name: string) => void userOf(state, user).folders.delete(folderKey(name)),
+    renameFolder: (user: string, name: string, to: string) =>
+      renameFolder(userOf(state, user), folderIn(state, user, name), to),
     append(
       user: string,
       name: string,
@@ -180,6 +191,17 @@ function mailboxApi(state: ServerState) {
     expunge(user: string, name: string, ...uids: readonly number[]): void {
       const folder = folderIn(state, user, name)
       removeMessages(folder, (message) => uids.includes(message.uid))
+      changed(folder)
+    },
+    reuse(user: string, name: string, raw: string | Buffer, internalDate?: Date): void {
+      const folder = folderIn(state, user, name)
+      const last = folder.messages.at(-1)
+      if (last !== undefined) {
+        removeMessages(folder, (message) => message === last)
+        folder.uidNext = last.uid
+      }
+      const date = internalDate ? { internalDate: internalDate.getTime() } : {}
+      addMessage(folder, { raw: wireBytes(raw), ...date })
       changed(folder)
     },
     renumber(user: string, name: string): void {
@@ -268,6 +290,7 @@ export async function createImapServer(options: ImapServerOptions): Promise<Imap
     dropConnections(user) {
       for (const connection of chosen(user)) connection.destroy()
     },
+    dropConnection: (id) => open.get(id)?.destroy(),
     async close() {
       for (const connection of chosen()) connection.destroy()
       await new Promise<void>((resolve) => listener.close(() => resolve()))

@@ -67,6 +67,13 @@ export function createFolder(user: User, name: string, attributes: readonly stri
   return folder
 }
 
+export function renameFolder(user: User, folder: Folder, name: string): void {
+  user.folders.delete(folder.name)
+  folder.name = name
+  user.folders.set(name, folder)
+  changed(folder)
+}
+
 /** Tells every connection that has the folder open; call after each change. */
 export function changed(folder: Folder): void {
   folder.version += 1
