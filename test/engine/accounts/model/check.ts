@@ -27,7 +27,7 @@ export function checkModel(tests: number, numRuns: number, failedOnce: readonly 
 }
 
 /**
- * The same scenarios in each run; MODEL_SEED has others, and with MODEL_PATH shows a failure again. MODEL_SHRINK=0 shows
+ * The same scenarios each time. MODEL_SEED has others, and with MODEL_PATH shows a failure again; MODEL_SHRINK=0 shows
  * the scenario as it was found.
  */
 function given(usual: number): fc.Parameters<[Scenario]> {
