@@ -13,7 +13,11 @@ function startDemo(t: TestContext, ...args: string[]) {
   for (const stream of [child.stdout, child.stderr])
     stream.on('data', (chunk: Buffer) => (shown.text += chunk.toString()))
   const ended = once(child, 'exit') as Promise<[number | null, string | null]>
-  t.after(() => child.kill('SIGKILL'))
+  // A demo that is killed leaves its service.
+  t.after(async () => {
+    child.kill('SIGINT')
+    await ended
+  })
   return { child, shown, ended }
 }
 
