@@ -13,6 +13,7 @@ import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { FolderLooks } from './types.ts'
 import type { AccountRecord } from '../store/records.ts'
+import type { AccountEvent } from '../../machines/events.ts'
 
 interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
@@ -29,7 +30,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const pool = createPool(deps)
   const probe = createProbe(deps)
   const { registry } = pool
-  const owned = createOwned(sync, pool)
+  const { send, ...owned } = createOwned(sync, pool)
   const { wake } = owned
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
@@ -39,11 +40,11 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
     /** Until `resume`, over restarts too. Rejects with `not_found`. */
     async pause(accountId: string): Promise<void> {
       await setPaused(sync, accountId, true)
-      registry.send(accountId, { type: 'PAUSE', at: now() })
+      send(accountId, { type: 'PAUSE', at: now() })
     },
     async resume(accountId: string): Promise<void> {
       await setPaused(sync, accountId, false)
-      registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() })
+      send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() })
     },
     /** Gives up the session and the back-off, and connects now. `not_found`, `conflict`: see checkReconnect. */
     async reconnect(accountId: string): Promise<void> {
@@ -94,7 +95,12 @@ function createOwned(sync: SyncDeps, pool: Pool) {
     void nodes.tell({ what: 'account', id: accountId }).catch((error: unknown) => {
       log.warn({ accountId, err: error }, 'other nodes were not told of an account')
     })
+  const send = (accountId: string, event: AccountEvent): void => {
+    if (!pool.registry.send(accountId, event)) tell(accountId)
+  }
   return {
+    /** To its actor, which may be another node's: that one reads the record again. */
+    send,
     start: (account: AccountRecord): void => (nodes.owns(account.userId) ? pool.start(account) : tell(account.id)),
     async stop(accountId: string): Promise<void> {
       if (pool.registry.view(accountId) === null) tell(accountId)
@@ -102,8 +108,7 @@ function createOwned(sync: SyncDeps, pool: Pool) {
     },
     /** status=1 or new credentials: forget the back-off and connect now. */
     wake(accountId: string): void {
-      const event = { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() } as const
-      if (!pool.registry.send(accountId, event)) tell(accountId)
+      send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() })
     },
     /** Starts an actor for every account in these slots. Resolves when all are started, not when all are connected. */
     gained: (slots: readonly number[]) => startAll(sync, pool, slots),

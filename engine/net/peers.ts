@@ -9,7 +9,7 @@ import { type AddressInfo, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Readable } from 'node:stream'
 import { connect } from 'node:tls'
-import { Agent, request } from 'undici'
+import { Agent } from 'undici'
 import { AppError, errnoOf } from '../errors.ts'
 import { withinTime } from '../waits.ts'
 
@@ -54,10 +54,9 @@ export function createPeers(key: Buffer): Peers {
 
   async function call(address: string, { method, path, headers, body, signal }: PeerCall): Promise<PeerAnswer> {
     try {
-      const options = { dispatcher: agent, method, headers: [...headers], body, signal } as Parameters<
-        typeof request
-      >[1]
-      const answer = await request(`https://${address}${path}`, options)
+      // The path goes as it came: what it names has been looked up in it already.
+      const options = { origin: `https://${address}`, path, method, headers: [...headers], body, signal }
+      const answer = await agent.request(options)
       return { status: answer.statusCode, headers: answer.headers, body: answer.body }
     } catch (cause) {
       const reason = errnoOf(cause) ?? 'unknown'

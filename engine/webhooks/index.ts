@@ -175,15 +175,16 @@ function createWorks(deps: WebhooksDeps) {
   const history = new History(parts)
   const redeliveries = new Redeliveries(parts)
   const resends = new Resends(parts)
-  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends }
+  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, hasShared: false }
 }
 
-/** Webhooks of the application come with the first slots, if there are any. */
-async function gained({ parts, actors, redeliveries, history }: Works, slots: readonly number[]): Promise<void> {
+/** Webhooks of the application come with the first slots. */
+async function gained(works: Works, slots: readonly number[]): Promise<void> {
+  const { parts, actors, redeliveries, history } = works
   const { targets, store } = parts
-  const isFirst = targets.all().length === 0
-  const wanted = isFirst ? [sharedSlot, ...slots] : slots
+  const wanted = works.hasShared ? slots : [sharedSlot, ...slots]
   for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
+  works.hasShared = true
   for (const channelId of await store.outbox.channels()) actors.reread(channelId)
   redeliveries.startAll()
   await history.startAll()
@@ -198,7 +199,7 @@ async function shed({ parts, actors, redeliveries }: Works, slots: readonly numb
   await actors.shed(ids, config.MAILROOM_SHUTDOWN_TIMEOUT)
 }
 
-async function rereadWebhook({ parts, actors }: Works, id: string): Promise<void> {
+async function rereadWebhook({ parts, actors, history }: Works, id: string): Promise<void> {
   const { targets, store } = parts
   const before = targets.get(id)?.webhook
   const webhook = await store.webhooks.get(id)
@@ -211,6 +212,7 @@ async function rereadWebhook({ parts, actors }: Works, id: string): Promise<void
   if (before === undefined) actors.start(id)
   else if (before.active && !webhook.active) actors.deactivate(id)
   else if (webhook.active && !before.active) actors.activate(id)
+  await history.startFor(webhook)
 }
 
 async function stopAll({ parts, http, recorder, actors, history, redeliveries, resends }: Works): Promise<void> {

@@ -35,6 +35,9 @@ test('a call goes through with its headers and body, and the answer comes back',
     assert.deepEqual([answer.status, answer.headers['x-seen'], await text(answer.body)], [201, '1 /x', 'HELLO'])
   }
   assert.equal(await peers.tell(address, '/look'), 201)
+  const raw = await peers.call(address, call({ path: '/a/../b/%2e%2e/c' }))
+  assert.equal(raw.headers['x-seen'], 'undefined /a/../b/%2e%2e/c', 'the path is as it came')
+  raw.body.resume()
 })
 
 test('without the key nothing is heard, on either side', async (t) => {

@@ -1,6 +1,7 @@
 /** A node that was taken for dead, and does not know: what it writes is refused. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { MongoClient } from 'mongodb'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { createMongoStore } from '../../engine/store/mongo/index.ts'
 import type { Store } from '../../engine/store/port.ts'
@@ -48,9 +49,9 @@ suite('a node that was taken for dead', needs('mongodb'), () => {
     })
   }
   const work = (gained: (slots: number) => void): SlotWork => ({
-    gained(slots) {
+    async gained(slots) {
+      await Promise.resolve()
       gained(slots.length)
-      return Promise.resolve()
     },
     shed: () => Promise.resolve(),
     heard: () => Promise.resolve(),
@@ -104,5 +105,34 @@ suite('a node that was taken for dead', needs('mongodb'), () => {
       null,
     )
     assert.equal(gained, slotCount)
+  })
+
+  test('takes up a claim whose answer was lost, starts what failed to start, and releases all at its end', async () => {
+    await living?.close()
+    const client = await MongoClient.connect(database.uri)
+    const slots = client.db().collection('slots')
+    const fourth = (living = await open(20))
+    const own = await client
+      .db()
+      .collection<{ _id: string }>('nodes')
+      .findOne({ place: { $exists: true } })
+    await slots.updateMany({}, { $set: { owner: own?._id ?? '', epoch: 3 } })
+    let tries = 0
+    let gained = 0
+    await fourth.nodes.start(
+      work((slots) => {
+        tries += 1
+        if (tries === 1) throw new Error('the store did not answer')
+        gained += slots
+      }),
+      null,
+    )
+    await until('its work', () => gained === slotCount)
+    assert(fourth.nodes.ownsAll())
+    assert.equal(await slots.countDocuments({ epoch: 3 }), 0)
+    await fourth.close()
+    living = null
+    assert.equal(await slots.countDocuments({ owner: '' }), slotCount)
+    await client.close()
   })
 })

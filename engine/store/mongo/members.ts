@@ -5,7 +5,7 @@
  * both write before they look.
  */
 import { randomUUID } from 'node:crypto'
-import { readlinkSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Collection } from 'mongodb'
@@ -302,11 +302,11 @@ function memberOf(members: Members, me: NodeDoc, state: NodeState, { lost, ...op
   }
 }
 
-/** Where a process number means the same process: the machine, or the container on it. */
+/** Where a process number means the same process: the machine since its start, or the container on it. */
 function placeOf(): string {
   let space = ''
   try {
-    space = readlinkSync('/proc/self/ns/pid')
+    space = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
   } catch {
     // not Linux: the host's name alone
   }

@@ -11,10 +11,10 @@ import type { Collection } from 'mongodb'
 import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../../../machines/node.machine.ts'
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import { createExclusive, pause } from '../../waits.ts'
+import { createExclusive, pause, withinTime } from '../../waits.ts'
 import { allSlots, slotCount, slotOf, type Lease, type News, type Nodes, type Owner, type SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
-import { isDuplicate } from './errors.ts'
+import { isDuplicate, within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
 
 export interface SlotDoc {
@@ -36,6 +36,9 @@ export interface NewsDoc extends News {
 
 /** Slots that are handed over at once. */
 const shedAtOnce = 64
+/** Slots whose pending callbacks are fenced in one command. */
+const fencedAtOnce = 64
+const releaseMs = 2000
 /** Beats without an answer after which no more is written: others bury a node after fifteen. */
 const beatsUnanswered = 8
 /** News that were given a number before, and are written after others. */
@@ -88,8 +91,16 @@ class MongoNode {
   /** Version and ids of the nodes when the slots were read. */
   #readAt = ''
   #newsRead = new Set<string>()
+  /** News that could not be written down, or followed, yet. */
+  #untold: News[] = []
+  #unfollowed: News[] = []
+  /** Slots of the lease whose work has yet to be started. */
+  readonly #unstarted = new Set<number>()
   #lastNews = 0
   #answeredAt = performance.now()
+  #isWarned = false
+  /** Until when slots are handed over. */
+  #leaveUntil = Infinity
   #ended = false
 
   constructor(deps: Deps) {
@@ -155,31 +166,48 @@ class MongoNode {
   }
 
   async #look(): Promise<void> {
-    const { member } = this.#deps
+    const { member, lease } = this.#deps
     const begunAt = performance.now()
     if (!(await member.beat({ load: this.#load(), leaving: this.#state.phase === 'leaving' }))) {
-      await this.stop()
+      this.#end()
       return
     }
     this.#answeredAt = begunAt
     const seen = await readMembers(member.members)
     const at = performance.now()
     this.#nodes = seen.nodes
+    this.#warnUnreachable(seen)
     await this.#readSlots(seen)
     await this.#readNews(seen)
+    await this.#flushNews()
     const slots = this.#slotViews()
     const { state, commands } = stepNode(this.#state, { type: 'looked', at, nodes: seen.nodes.map(viewOf), slots })
     this.#state = state
-    const { bury: dead, claim } = commands
+    const { bury: dead } = commands
     if (dead.length > 0) {
       for (const one of dead) await this.#bury(one)
       this.#readAt = ''
       return this.#look()
     }
-    // What could not be released is handed over before anything else.
+    // What could not be released is handed over before anything else. The answer to a claim may have been lost.
     const shed = [...new Set([...this.#deps.lease.closing(), ...commands.shed])]
-    if (this.#doing !== null || claim.length + shed.length === 0 || !member.works) return
+    const unanswered = slots.filter(({ slot, owner }) => owner === member.id && lease.epochOf(slot) === undefined)
+    const claim = [...commands.claim, ...(state.phase === 'joined' ? unanswered : [])]
+    if (this.#doing !== null || claim.length + shed.length + this.#unstarted.size === 0 || !member.works) return
     this.#doing = this.#do(claim, shed).finally(() => (this.#doing = null))
+  }
+
+  /** Once: the calls of other machines' users would wait in vain. */
+  #warnUnreachable({ nodes }: Seen): void {
+    const { member, log } = this.#deps
+    const place = nodes.find(({ _id }) => _id === member.id)?.place
+    const other = nodes.find((node) => node.place !== place)
+    if (this.#isWarned || other === undefined || !/^(?:127\.|\[::1\])/.test(this.address ?? '')) return
+    this.#isWarned = true
+    log.error(
+      { address: this.address, other: other.place },
+      'no other machine reaches this node: set MAILROOM_NODE_HOST',
+    )
   }
 
   #load(): number {
@@ -237,25 +265,34 @@ class MongoNode {
     this.#readAt = ''
     const gained = lease.set(owned)
     log.info({ slots: gained.length, owned: owned.length }, 'slots claimed')
-    await this.#work?.gained(gained)
-    await member.beat({ load: this.#load() })
+    for (const slot of gained) this.#unstarted.add(slot)
+  }
+
+  async #startWork(): Promise<void> {
+    const slots = [...this.#unstarted]
+    if (slots.length === 0) return
+    await this.#work?.gained(slots)
+    for (const slot of slots) this.#unstarted.delete(slot)
+    await this.#deps.member.beat({ load: this.#load() })
   }
 
   /** Callbacks that wait in slots whose owner may still be at work: it records nothing more of them. */
   async #fence(claimed: readonly SlotView[], owned: readonly SlotDoc[], term: number): Promise<void> {
     const unreleased = new Set(claimed.flatMap(({ slot, owner }) => (owner === '' ? [] : [slot])))
     const slots = owned.flatMap(({ slot, epoch }) => (epoch === term && unreleased.has(slot) ? [slot] : []))
-    if (slots.length === 0) return
     const { outbox } = this.#deps.context.collections
-    const waiting = { state: 'pending', slot: { $in: slots } } as const
-    await outbox.updateMany(waiting, { $max: { fence: term }, $inc: { v: 1 } })
+    for (let at = 0; at < slots.length; at += fencedAtOnce) {
+      const waiting = { state: 'pending', slot: { $in: slots.slice(at, at + fencedAtOnce) } } as const
+      await outbox.updateMany(waiting, { $max: { fence: term }, $inc: { v: 1 } })
+    }
   }
 
   /** Never rejects: what fails is tried again after the next look. Looks go on meanwhile. */
   async #do(claim: readonly SlotView[], shed: readonly number[]): Promise<void> {
     try {
       if (claim.length > 0) await this.#claim(claim)
-      for (let at = 0; at < shed.length && !this.#ended; at += shedAtOnce)
+      await this.#startWork()
+      for (let at = 0; at < shed.length && !this.#ended && performance.now() < this.#leaveUntil; at += shedAtOnce)
         await this.#shed(shed.slice(at, at + shedAtOnce))
       if (shed.length === 0) return
       await this.#deps.member.beat({ load: this.#load() })
@@ -270,6 +307,7 @@ class MongoNode {
     const { member, lease } = this.#deps
     const weights = slots.map((slot) => this.#weightOf(slot))
     lease.close(slots)
+    for (const slot of slots) this.#unstarted.delete(slot)
     await this.#work?.shed(slots)
     const releases = slots.map((slot, at) => ({
       updateOne: {
@@ -283,43 +321,78 @@ class MongoNode {
     this.#work?.announce()
   }
 
-  async tell({ what, id }: News): Promise<void> {
-    const { member } = this.#deps
+  /** Never rejects: what is not written down now is at the next look. */
+  async tell(news: News): Promise<void> {
     if (this.#nodes.length < 2) return
-    const { news } = await count(member.members, { news: 1 })
-    await this.#news.insertOne({ _id: newsId(news), what, id, by: member.id, at: new Date(this.#deps.context.now()) })
-    this.#work?.announce()
+    this.#untold.push(news)
+    await this.#flushNews().catch((error: unknown) => {
+      this.#deps.log.warn({ ...news, err: toAppError(error) }, 'other nodes are told later')
+    })
+  }
+
+  async #flushNews(): Promise<void> {
+    const { member, context } = this.#deps
+    const told = this.#untold.splice(0)
+    try {
+      while (told[0] !== undefined) {
+        const { news } = await count(member.members, { news: 1 })
+        await this.#news.insertOne({ _id: newsId(news), ...told[0], by: member.id, at: new Date(context.now()) })
+        told.shift()
+        if (told.length === 0) this.#work?.announce()
+      }
+    } finally {
+      this.#untold.unshift(...told)
+    }
   }
 
   async #readNews({ shared: { news } }: Seen): Promise<void> {
+    const unfollowed = this.#unfollowed.splice(0)
+    for (const one of unfollowed) await this.#follow(one)
     if (news === this.#lastNews) return
     const from = newsId(Math.max(0, this.#lastNews - newsReadAgain))
     const found = await this.#news.find({ _id: { $gt: from }, by: { $ne: this.#deps.member.id } }).toArray()
     this.#lastNews = news
     const fresh = found.filter(({ _id }) => !this.#newsRead.has(_id))
     this.#newsRead = new Set(found.map(({ _id }) => _id))
-    for (const { what, id } of fresh)
-      await this.#work?.heard({ what, id }).catch((error: unknown) => {
-        this.#deps.log.warn({ what, id, err: toAppError(error) }, 'news of another node not followed')
-      })
+    for (const { what, id } of fresh) await this.#follow({ what, id })
+  }
+
+  /** Never rejects: what fails is followed at the next look. */
+  async #follow(news: News): Promise<void> {
+    await this.#work?.heard(news).catch((error: unknown) => {
+      this.#unfollowed.push(news)
+      this.#deps.log.warn({ ...news, err: toAppError(error) }, 'news of another node not followed yet')
+    })
   }
 
   async leave(withinMs: number): Promise<void> {
     const { lease, member } = this.#deps
     this.#state = stepNode(this.#state, { type: 'leave' }).state
     const until = performance.now() + withinMs
+    this.#leaveUntil = until
     const isTaken = (): boolean => this.#nodes.some((one) => one._id !== member.id && one.works && !one.leaving)
     while (!this.#ended && isTaken() && lease.serving().length > 0 && performance.now() < until) {
       await this.look()
-      await this.#doing
+      await withinTime(Math.max(0, until - performance.now()), Promise.resolve(this.#doing))
       await pause(50, AbortSignal.timeout(50))
     }
   }
 
+  /** All work has ended: who comes next may take the slots at once. */
   async stop(): Promise<void> {
+    const { member } = this.#deps
+    const isLost = this.#ended
+    this.#end()
+    if (!isLost && member.works) {
+      const released = this.#slots.updateMany({ owner: member.id }, { $set: { owner: '' } })
+      await within(Promise.resolve(released), releaseMs).catch(() => undefined)
+    }
+    await member.release()
+  }
+
+  #end(): void {
     this.#ended = true
     clearInterval(this.#timer)
     this.#deps.lease.clear()
-    await this.#deps.member.release()
   }
 }

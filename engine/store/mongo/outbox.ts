@@ -7,7 +7,7 @@ import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import type { DeliveryCount, OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import { definitions } from '../keyed.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
-import { allSlots, slotCount, type Lease } from '../slots.ts'
+import { allSlots, slotCount, slotOfRow, type Lease } from '../slots.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
 import { rowsOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
@@ -61,10 +61,10 @@ function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
 }
 
 /** Another node sends it by now, and writes what came of it. */
-function isTaken(lease: Lease | null, { slot, fence = 0 }: OutboxDoc): boolean {
+function isTaken(lease: Lease | null, doc: OutboxDoc): boolean {
   if (lease === null) return false
-  const epoch = lease.epochOf(slot)
-  return epoch === undefined || epoch < fence
+  const epoch = lease.epochOf(slotOfRow(doc))
+  return epoch === undefined || epoch < (doc.fence ?? 0)
 }
 
 /** Rows of the slots that this process serves. */

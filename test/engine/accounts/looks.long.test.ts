@@ -108,6 +108,7 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
       const running = await watching(t, '90s', ({ server }) => {
         fill(server, 'INBOX', 1)
         server.createFolder('ann', 'Passing')
+        fill(server, 'Passing', 1)
         const command = ({ name, text }: HookCall): undefined => {
           if (name === 'SELECT' && text.includes('Passing')) server.deleteFolder('ann', 'Passing')
         }
