@@ -13,7 +13,7 @@ import { openSqliteTransfer } from '../../engine/store/sqlite/transfer.ts'
 import type { StoreTransfer } from '../../engine/store/copy.ts'
 import { createMailbox, moved, type Mailbox } from './contract/mailbox.ts'
 import { attachmentRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './contract/records.ts'
-import { testDatabase } from './mongo-server.ts'
+import { testDatabase, work } from './mongo-server.ts'
 
 /** One place for a store: opened as a store to fill and to compare, and as a transfer to copy. */
 export interface Place {
@@ -56,7 +56,11 @@ export async function mongoPlace(): Promise<Place> {
   return {
     address: database.uri,
     store: () => database.open(),
-    serve: () => database.open({ lost: () => undefined }),
+    async serve() {
+      const store = await database.open({ lost: () => undefined })
+      await store.nodes.start(work(), null)
+      return store
+    },
     transfer: (role) => openMongoTransfer({ uri: database.uri, role, timeoutMs: 10_000, log: silentLogger }),
     cutRemoval: async (of) => {
       const client = await MongoClient.connect(database.uri)

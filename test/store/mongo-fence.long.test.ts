@@ -6,13 +6,13 @@ import { silentLogger } from '../../engine/observe/log.ts'
 import { createMongoStore } from '../../engine/store/mongo/index.ts'
 import type { Store } from '../../engine/store/port.ts'
 import type { OutboxRecord } from '../../engine/store/records.ts'
-import { slotCount, type SlotWork } from '../../engine/store/slots.ts'
+import { slotCount } from '../../engine/store/slots.ts'
 import { newRow } from '../../engine/webhooks/callbacks.ts'
 import { accountRecord, userRecord } from '../support/records.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { rejectsWith } from './contract/mailbox.ts'
-import { testDatabase, type TestDatabase } from './mongo-server.ts'
+import { testDatabase, type TestDatabase, work } from './mongo-server.ts'
 
 const user = userRecord('d')
 const account = accountRecord(user)
@@ -48,16 +48,6 @@ suite('a node that was taken for dead', needs('mongodb'), () => {
       ...times,
     })
   }
-  const work = (gained: (slots: number) => void): SlotWork => ({
-    async gained(slots) {
-      await Promise.resolve()
-      gained(slots.length)
-    },
-    shed: () => Promise.resolve(),
-    heard: () => Promise.resolve(),
-    weightOf: () => 1,
-    announce: () => undefined,
-  })
   async function send(store: Store, id: string): Promise<void> {
     const attempt = { at: 2, durationMs: 3, status: 200, error: null, response: null, url: 'http://x' }
     await store.outbox.record([{ id, attempt, state: 'delivered', dueAt: 1, finishedAt: 2, reason: null }])
@@ -66,10 +56,7 @@ suite('a node that was taken for dead', needs('mongodb'), () => {
   test('claims no account, and records nothing of callbacks, that others have by now', async () => {
     // It beats when it starts, and for a long time no more.
     const first = (dead = await open(3_600_000))
-    await first.nodes.start(
-      work(() => undefined),
-      null,
-    )
+    await first.nodes.start(work(), null)
     assert.equal((await first.accounts.claim(account.id))?.epoch, account.epoch + 1)
     assert.equal((await first.outbox.pending('w', [], 10)).length, 2)
     await send(first, 'one')

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { silentLogger, type Logger } from '../../engine/observe/log.ts'
 import { createMongoStore } from '../../engine/store/mongo/index.ts'
 import type { Store } from '../../engine/store/port.ts'
+import type { SlotWork } from '../../engine/store/slots.ts'
 import { databaseOn, dropDatabase } from '../support/store-choice.ts'
 
 /** Milliseconds that one operation may take in the tests that do not say otherwise. */
@@ -21,6 +22,20 @@ export interface TestDatabase {
   }): Promise<Store>
   /** Closes the stores and drops the database. */
   remove(): Promise<void>
+}
+
+/** Of a node that does nothing with its slots. `gained`: told how many they are, before they count as started. */
+export function work(gained: (slots: number) => void = () => undefined): SlotWork {
+  return {
+    async gained(slots) {
+      await Promise.resolve()
+      gained(slots.length)
+    },
+    shed: () => Promise.resolve(),
+    heard: () => Promise.resolve(),
+    weightOf: () => 1,
+    announce: () => undefined,
+  }
 }
 
 /** A database of its own on `server`; MONGODB_URI without one. */
