@@ -14,7 +14,7 @@ import { quickRetries } from './stage.ts'
 
 const accounts = 24
 
-suite('three processes on one database', needs('mongodb', 'dovecot'), () => {
+suite('three processes on one database', { timeout: 300_000, ...needs('mongodb', 'dovecot') }, () => {
   const services: Service[] = []
   let mongoUri = ''
   let dovecot: Dovecot
@@ -79,7 +79,7 @@ suite('three processes on one database', needs('mongodb', 'dovecot'), () => {
     assert.equal(ids().size, 2 * accounts, [...ids()].join('\n'))
   }
 
-  test('share the users, answer for all of them, and take over', async (t) => {
+  test('share the users, answer for all of them, and take over', { timeout: 300_000 }, async (t) => {
     const first = await start()
     await first.ok('POST', '/lite/webhooks', { callback_url: `${receiver.url}/app` })
     for (let at = 0; at < accounts; at += 1) {

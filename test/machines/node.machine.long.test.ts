@@ -2,8 +2,11 @@
 import { suite, test } from 'node:test'
 import { schedule } from './node-schedules.ts'
 
+/** It is one turn of the loop. */
+const longer = { timeout: 600_000 }
+
 suite('nodes in virtual time', () => {
-  test('never two that write one slot, every slot owned in the end, evenly: 10,000 random schedules', () => {
+  test('never two that write one slot, every slot owned in the end, evenly: 10,000 random schedules', longer, () => {
     for (let seed = 1001; seed <= 11_000; seed += 1) schedule(seed)
   })
 })
