@@ -11,12 +11,11 @@ export async function listText(
   steps: Iterable<readonly object[]> | AsyncIterable<readonly object[]>,
 ): Promise<JsonText> {
   const texts: string[] = []
+  await yieldToLoop()
   for await (const step of steps) {
-    if (texts.length > 0) {
-      await yieldToLoop()
-      call.signal.throwIfAborted()
-    }
     for (const view of step) texts.push(JSON.stringify(view))
+    call.signal.throwIfAborted()
+    await yieldToLoop()
   }
   return new JsonText(`[${texts.join()}]`)
 }

@@ -52,8 +52,11 @@ export function createReadiness(opened: Store, log: Logger, metrics: StoreMetric
     /** The same store; what fails there is noticed. */
     store: noticing(opened, metrics, failed),
     /** Never rejects; answers within 5 s. */
-    writable: async (): Promise<boolean> =>
-      performance.now() - last.at < everyMs && trial === null ? last.ok && !doubtful : await (trial ??= tryWrite()),
+    async writable(): Promise<boolean> {
+      if (!opened.nodes.mayWrite()) return false
+      const isKnown = performance.now() - last.at < everyMs && trial === null
+      return isKnown ? last.ok && !doubtful : (trial ??= tryWrite())
+    },
   }
 }
 
