@@ -21,10 +21,14 @@ interface Link {
 
 export async function startFaultGate(server: { readonly host: string; readonly port: number }): Promise<FaultGate> {
   const links = new Set<Link>()
+  /** Those of the service, also where the link is silent. */
+  const entered = new Set<Socket>()
   const gate = createServer((from) => {
     const to = connect(server.port, server.host)
     const link = { from, to }
     links.add(link)
+    entered.add(from)
+    from.once('close', () => entered.delete(from))
     for (const [one, other] of [
       [from, to],
       [to, from],
@@ -70,7 +74,7 @@ export async function startFaultGate(server: { readonly host: string; readonly p
     async close() {
       const closed = once(gate, 'close')
       gate.close()
-      for (const { from, to } of links) [from, to].forEach((socket) => socket.destroy())
+      for (const socket of entered) socket.destroy()
       await closed
     },
   }
