@@ -82,7 +82,7 @@ function troubledHosts(hosts: readonly Host[]): Attention[] {
   })
 }
 
-/** Those of one URL are one receiver: of the one that fails for longest it has the reason and the time. */
+/** Webhooks of one URL are one receiver, with the reason and time of the webhook that fails for longest. */
 function troubledWebhooks({ webhooks }: Sources): Attention[] {
   const known = new Map(webhooks.facts().map((facts) => [facts.id, facts]))
   const failing = webhooks.all().flatMap(({ id, callbackUrl: url, active, health }) => {

@@ -103,7 +103,7 @@ export function createDevelopers(deps: Deps) {
   }
 }
 
-/** What is known of the keys that calls are made with, and edits of them. */
+/** The keys that calls are made with, as they were read last, and their edits. */
 function createKnown(deps: Deps) {
   const { store, sealer, keyChanged = () => undefined } = deps
   const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
@@ -121,7 +121,7 @@ function createKnown(deps: Deps) {
     const developer = await read()
     if (developer === null) return null
     const found = withSecrets(developer, openSecrets(sealer, developer.id, developer.sealedSecret))
-    // What was read while a key was edited may be from before.
+    // A record that was read while a key was edited may be from before.
     if (edits === before) {
       byKey.set(developer.apiKey, found)
       byId.set(developer.id, found)
@@ -132,10 +132,14 @@ function createKnown(deps: Deps) {
   async function edit(id: string, patch: Parameters<Store['developers']['edit']>[1]): Promise<DeveloperRecord> {
     const developer = await store.developers.edit(id, patch)
     if (developer === null) throw notFound('developer', id)
-    edits += 1
-    byKey.delete(developer.apiKey)
-    byId.delete(id)
+    forget(developer)
     return developer
+  }
+
+  function forget({ id, apiKey }: DeveloperRecord): void {
+    edits += 1
+    byKey.delete(apiKey)
+    byId.delete(id)
   }
 
   async function editKey(id: string, patch: Parameters<typeof edit>[1]): Promise<DeveloperRecord> {
@@ -148,9 +152,7 @@ function createKnown(deps: Deps) {
   async function reread(id: string): Promise<void> {
     const developer = await store.developers.get(id)
     if (developer === null) return
-    edits += 1
-    byKey.delete(developer.apiKey)
-    byId.delete(id)
+    forget(developer)
     keyChanged(developer)
   }
 

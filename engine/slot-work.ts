@@ -1,4 +1,4 @@
-/** What the engine does when it gains or sheds slots, and with what other nodes tell it. */
+/** The engine's work when it gains or sheds slots, and with the news of other nodes. */
 import type { Accounts } from './accounts/index.ts'
 import type { Developers } from './developers.ts'
 import type { Settings } from './settings.ts'

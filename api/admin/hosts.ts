@@ -81,7 +81,7 @@ export function listHosts(
   return [...hosts.values()]
 }
 
-/** Those first with most accounts. */
+/** Hosts with most accounts come first. */
 export function byAccounts(left: HostFacts, right: HostFacts): number {
   return right.accounts - left.accounts || (left.host < right.host ? -1 : 1)
 }

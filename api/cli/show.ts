@@ -78,7 +78,7 @@ export function showAccounts(answer: unknown): readonly string[] {
   return [...lines, ...(total > accounts.length ? [`… ${total} in all`] : [])]
 }
 
-/** What an action has made of one account. */
+/** The account after an action. */
 export const showAccount = (answer: unknown): readonly string[] => showAccounts({ total: 1, accounts: [answer] })
 
 export function showDeliveries(answer: unknown): readonly string[] {

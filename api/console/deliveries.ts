@@ -36,11 +36,16 @@ export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
   ${field('Account: address or id', 'account', values)} ${field('Webhook: URL or id', 'webhook', values)}
   ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
-  ${select('Time', 'within', times, { within: values.from === undefined ? (values.within ?? usualSeconds) : undefined })}`
+  ${select('Time', 'within', times, { within: lengthOf(values) })}`
   const list = html`${stackedBars(log)} ${progress(log, values)} ${deliveryTable(rows)}`
   const more = failed > 0 ? { more: resendCard(log, values) } : {}
   return searchedList({ title: 'Deliveries', values, filters, list, shown: rows.length, total: null, ...more }, visit)
 })
+
+/** The time by its length in seconds; undefined = it was given by its ends. */
+function lengthOf({ from, within }: LogFilters): number | undefined {
+  return from === undefined ? (within ?? usualSeconds) : undefined
+}
 
 /** Of the last hour: an older one is no news. */
 const newsSeconds = 3600
@@ -72,8 +77,7 @@ function backTo(values: LogFilters): string {
 
 /** For what the page shows: the time is the page's, however long it stays open. */
 function resendCard({ from, until: end, failed }: DeliveryLog, values: LogQuery): Html {
-  const within = values.from === undefined ? (values.within ?? usualSeconds) : undefined
-  const to = link(resendPath, { ...spelled(values), within, from, until: end })
+  const to = link(resendPath, { ...spelled(values), within: lengthOf(values), from, until: end })
   const button = html`<a class="button danger" href="${to}">Send all failed again: ${failed}</a>`
   return card('Failed callbacks', button)
 }

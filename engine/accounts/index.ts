@@ -88,13 +88,10 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
 
 /** Actors of the accounts that this process owns; of others their owner is told. */
 function createOwned(sync: SyncDeps, pool: Pool) {
-  const { now, log } = sync
+  const { now } = sync
   const { nodes, accounts } = sync.store
   /** The node that owns it reads its record again. */
-  const tell = (accountId: string): void =>
-    void nodes.tell({ what: 'account', id: accountId }).catch((error: unknown) => {
-      log.warn({ accountId, err: error }, 'other nodes were not told of an account')
-    })
+  const tell = (accountId: string): void => void nodes.tell({ what: 'account', id: accountId })
   const send = (accountId: string, event: AccountEvent): void => {
     if (!pool.registry.send(accountId, event)) tell(accountId)
   }

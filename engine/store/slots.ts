@@ -17,7 +17,7 @@ export function slotOf(id: string): number {
 /** Of webhooks of the application: every node has them. */
 export const sharedSlot = -1
 
-/** What a row is owned by. */
+/** The slot that owns a row. */
 export function slotOfRow({ userId, developerId }: { readonly userId: string | null; readonly developerId: string }) {
   return slotOf(userId ?? developerId)
 }
@@ -56,7 +56,7 @@ export class Lease {
     this.drop([...this.#epochs.keys()])
   }
 
-  /** Those that are being handed over. */
+  /** The slots that are being handed over. */
   closing(): number[] {
     return [...this.#closing]
   }
@@ -86,13 +86,13 @@ export class Lease {
   }
 }
 
-/** What other nodes have to know; they read the record again. */
+/** News for other nodes: they read the record again. */
 export interface News {
   readonly what: 'account' | 'user' | 'webhook' | 'developer' | 'channel' | 'settings'
   readonly id: string
 }
 
-/** What the engine does with its slots. Each resolves when it is done. */
+/** The engine's work with its slots. Each step resolves when it is done. */
 export interface SlotWork {
   gained(slots: readonly number[]): Promise<void>
   /** Ends everything that belongs to them. */
@@ -104,7 +104,7 @@ export interface SlotWork {
   weightOf(slot: number): number
 }
 
-/** Who owns a user's slot: this process, the node that listens at an address, or nobody at the moment. */
+/** The owner of a user's slot: this process, the node that listens at an address, or nobody at the moment. */
 export type Owner = 'here' | { readonly address: string } | null
 
 /** The nodes that share the store. */
@@ -125,7 +125,7 @@ export interface Nodes {
   start(work: SlotWork, address: string | null): Promise<void>
   /** Looks at the database now. */
   look(): Promise<void>
-  /** Writes it down for the other nodes, which read it within some seconds. */
+  /** Writes the news down for the other nodes, which read them within some seconds. Never rejects. */
   tell(news: News): Promise<void>
   /** Hands all slots over, to nodes that take them, within this time. */
   leave(withinMs: number): Promise<void>

@@ -144,10 +144,7 @@ function createWorks(deps: WebhooksDeps) {
   const { config, store, log } = deps
   const { now } = Date
   const { random } = Math
-  const tell = (news: News): void =>
-    void store.nodes.tell(news).catch((error: unknown) => {
-      log.warn({ ...news, err: toAppError(error) }, 'other nodes were not told')
-    })
+  const tell = (news: News): void => void store.nodes.tell(news)
   const parts: WebhookParts = {
     ...deps,
     targets: createTargets(store, log),
@@ -160,7 +157,7 @@ function createWorks(deps: WebhooksDeps) {
       actors.reread(channelId)
       tell({ what: 'channel', id: channelId })
     },
-    // Those of a user are on the user's node alone.
+    // A user's webhooks are on the user's node alone.
     changed: (id) => {
       if (parts.targets.get(id)?.webhook.userId != null) return
       tell({ what: 'webhook', id })

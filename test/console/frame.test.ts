@@ -225,7 +225,7 @@ suite('who may come into the console', () => {
     const fields = Object.fromEntries(
       [...form.matchAll(/name="(\w+)" value="([^"]*)"/g)].map(([, name = '', value = '']) => [name, value]),
     )
-    // What fails after the page was shown is not what was asked for.
+    // A callback that fails after the page was shown is not among those that were asked for.
     const later = failed(Date.now() + 2000)
     await store.outbox.enqueue([later])
     assert.equal((await post('/console/deliveries/redeliver', '', { ...fields, csrf })).status, 403)

@@ -1,4 +1,4 @@
-/** What the console is looked at with: a user whose callbacks arrive, one whose receiver fails, a lost mail server. */
+/** The world that the console shows: a user whose callbacks arrive, one whose receiver fails, a lost mail server. */
 import assert from 'node:assert/strict'
 import { acceptedFor, openStage, quickRetries, type Stage, watchedUser, type WatchedUser } from '../e2e/stage.ts'
 import { type Dovecot, startDovecot } from '../support/dovecot.ts'

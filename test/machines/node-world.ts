@@ -76,12 +76,12 @@ export class World {
     return node
   }
 
-  /** What runs now. */
+  /** The nodes that run now. */
   running(): SimNode[] {
     return [...this.nodes.values()].filter((node) => node.alive && node.pausedUntil <= this.now)
   }
 
-  /** One beat of time: each running node writes to what it holds, and looks. */
+  /** A beat of time: each running node writes to the slots that it holds, and looks. */
   tick(): void {
     this.now += beatMs
     for (const node of this.running().toSorted(() => this.random() - 0.5)) {

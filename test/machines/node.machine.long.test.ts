@@ -2,7 +2,7 @@
 import { suite, test } from 'node:test'
 import { schedule } from './node-schedules.ts'
 
-/** It is one turn of the loop. */
+/** All schedules are one turn of the loop. */
 const longer = { timeout: 600_000 }
 
 suite('nodes in virtual time', () => {

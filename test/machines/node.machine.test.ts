@@ -11,7 +11,7 @@ const view = (id: string, change: Partial<NodeView> = {}): NodeView => {
 const slotsOf = (...owners: string[]): SlotView[] =>
   owners.map((owner, slot) => ({ slot, owner, epoch: owner === '' ? 0 : 1, weight: 1 }))
 
-/** What `a` does after one look. */
+/** The commands of `a` after one look. */
 function commandsOf(nodes: readonly NodeView[], slots: readonly SlotView[], state = createNode('a', 15_000, 2000)) {
   return stepNode(state, { type: 'looked', at: 0, nodes, slots }).commands
 }

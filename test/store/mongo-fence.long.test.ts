@@ -54,7 +54,7 @@ suite('a node that was taken for dead', needs('mongodb'), () => {
   }
 
   test('claims no account, and records nothing of callbacks, that others have by now', async () => {
-    // It beats when it starts, and for a long time no more.
+    // The first node beats when it starts, and for a long time no more.
     const first = (dead = await open(3_600_000))
     await first.nodes.start(work(), null)
     assert.equal((await first.accounts.claim(account.id))?.epoch, account.epoch + 1)

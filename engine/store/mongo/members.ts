@@ -33,7 +33,7 @@ export interface JoinOptions {
   readonly signal?: AbortSignal | undefined
   /** Others have taken this process for dead: nothing may be done from then on. */
   readonly lost: () => void
-  /** Who must be alone waits no longer. Default: for ever. */
+  /** A process that must be alone waits no longer. Default: for ever. */
   readonly patienceMs?: number | undefined
   /** For tests. */
   readonly beatMs?: number | undefined
@@ -45,7 +45,7 @@ export interface NodeDoc {
   readonly place: string
   readonly pid: number
   readonly beat: number
-  /** It has not begun to work. */
+  /** The node has not begun to work. */
   readonly waits: boolean
   readonly works: boolean
   readonly leaving: boolean
@@ -193,12 +193,12 @@ function recordOf({
 }
 
 interface Round {
-  /** Who is waited for; null = nobody. */
+  /** The process that is waited for; null = nobody. */
   readonly other: Pick<NodeDoc, 'place' | 'pid'> | null
   readonly state: NodeState
 }
 
-/** One look of a process that waits for its turn, which ends with `waits: false` in its record when it has come. */
+/** A look of a process that waits for its turn, which ends with `waits: false` in its record when it has come. */
 async function attempt(
   members: Members,
   collections: Pick<Collections, 'meta'>,
@@ -223,7 +223,7 @@ async function attempt(
   if (alone) return { other: await takeAlone(members, _id, seen), state }
   if (seen.shared.alone === _id) await members.shared.updateOne({ _id: shared, alone: _id }, { $set: { alone: '' } })
   await members.nodes.updateOne({ _id }, { $set: { waits: false } })
-  // Who wants to be alone may have come between.
+  // A process that wants to be alone may have come between.
   const { shared: now, nodes: others } = await readMembers(members)
   const other = others.find((node) => node._id === now.alone && node._id !== _id) ?? null
   if (other !== null) await members.nodes.updateOne({ _id }, { $set: { waits: true } })

@@ -7,15 +7,17 @@
  *
  * An idle node costs two commands a beat. Slots are read when a count says that they have changed.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Collection } from 'mongodb'
 import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../../../machines/node.machine.ts'
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import { createExclusive, pause, withinTime } from '../../waits.ts'
+import { createExclusive, withinTime } from '../../waits.ts'
 import { allSlots, slotCount, slotOf, type Lease, type News, type Nodes, type Owner, type SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { isDuplicate, within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
+import { NewsRows } from './news.ts'
 
 export interface SlotDoc {
   readonly _id: string
@@ -27,22 +29,15 @@ export interface SlotDoc {
   readonly weight: number
 }
 
-export interface NewsDoc extends News {
-  readonly _id: string
-  readonly by: string
-  /** A date, for the TTL index. */
-  readonly at: Date
-}
-
 /** Slots that are handed over at once. */
 const shedAtOnce = 64
 /** Slots whose pending callbacks are fenced in one command. */
 const fencedAtOnce = 64
 const releaseMs = 2000
+/** Between two looks of a node that leaves. */
+const leaveLookMs = 50
 /** Beats without an answer after which no more is written: others bury a node after fifteen. */
 const beatsUnanswered = 8
-/** News that were given a number before, and are written after others. */
-const newsReadAgain = 100
 
 interface Deps {
   readonly context: MongoContext
@@ -52,35 +47,20 @@ interface Deps {
 }
 
 const slotId = (slot: number): string => slot.toString(16).padStart(3, '0')
-const newsId = (number: number): string => String(number).padStart(12, '0')
 
 export async function createNodes(deps: Deps): Promise<Nodes & { readonly stop: () => Promise<void> }> {
   const node = new MongoNode(deps)
   await node.prepare()
-  return {
-    owns: (id) => deps.lease.serves(slotOf(id)),
-    ownsSlot: (slot) => deps.lease.serves(slot),
-    ownsAll: () => deps.lease.isWhole,
-    ownsAny: () => deps.lease.serving().length > 0,
-    address: () => node.address,
-    ownerOf: (id) => node.ownerOf(slotOf(id)),
-    others: (working) => node.others(working),
-    start: (work, address) => node.start(work, address),
-    look: () => node.look(),
-    tell: (news) => node.tell(news),
-    leave: (withinMs) => node.leave(withinMs),
-    mayWrite: () => node.mayWrite(),
-    stop: () => node.stop(),
-  }
+  return node
 }
 
-class MongoNode {
+class MongoNode implements Nodes {
   readonly #deps: Deps
   readonly #slots: Collection<SlotDoc>
-  readonly #news: Collection<NewsDoc>
+  readonly #news: NewsRows
   #state: NodeState
   #work: SlotWork | null = null
-  address: string | null = null
+  #address: string | null = null
   #timer: NodeJS.Timeout | undefined
   /** Looks, and what comes of them, one after the other. */
   readonly #inTurn = createExclusive()
@@ -90,13 +70,8 @@ class MongoNode {
   #views: readonly SlotDoc[] = []
   /** Version and ids of the nodes when the slots were read. */
   #readAt = ''
-  #newsRead = new Set<string>()
-  /** News that could not be written down, or followed, yet. */
-  #untold: News[] = []
-  #unfollowed: News[] = []
   /** Slots of the lease whose work has yet to be started. */
   readonly #unstarted = new Set<number>()
-  #lastNews = 0
   #answeredAt = performance.now()
   #isWarned = false
   /** Until when slots are handed over. */
@@ -107,7 +82,7 @@ class MongoNode {
     this.#deps = deps
     this.#state = deps.member.state
     this.#slots = deps.context.collections.slots as unknown as Collection<SlotDoc>
-    this.#news = deps.context.collections.news as unknown as Collection<NewsDoc>
+    this.#news = new NewsRows(deps)
   }
 
   /** Makes the slots of a new database. */
@@ -118,13 +93,13 @@ class MongoNode {
         if (!isDuplicate(error, ['_id_'])) throw error
       })
     }
-    this.#lastNews = (await readMembers(this.#deps.member.members)).shared.news
+    this.#news.beginAt((await readMembers(this.#deps.member.members)).shared.news)
   }
 
   async start(work: SlotWork, address: string | null): Promise<void> {
     const { member } = this.#deps
     this.#work = work
-    this.address = address
+    this.#address = address
     member.stop()
     await member.beat({ address })
     await this.look()
@@ -133,9 +108,30 @@ class MongoNode {
     this.#timer = setInterval(() => void this.look(), member.beatMs).unref()
   }
 
-  ownerOf(slot: number): Owner {
-    const { lease, member } = this.#deps
-    if (lease.serves(slot)) return 'here'
+  owns(id: string): boolean {
+    return this.ownsSlot(slotOf(id))
+  }
+
+  ownsSlot(slot: number): boolean {
+    return this.#deps.lease.serves(slot)
+  }
+
+  ownsAll(): boolean {
+    return this.#deps.lease.isWhole
+  }
+
+  ownsAny(): boolean {
+    return this.#deps.lease.serving().length > 0
+  }
+
+  address(): string | null {
+    return this.#address
+  }
+
+  ownerOf(id: string): Owner {
+    const { member } = this.#deps
+    const slot = slotOf(id)
+    if (this.ownsSlot(slot)) return 'here'
     const owner = this.#views[slot]?.owner ?? ''
     const address = owner === member.id ? null : this.#nodes.find(({ _id }) => _id === owner)?.address
     return address ? { address } : null
@@ -178,8 +174,8 @@ class MongoNode {
     this.#nodes = seen.nodes
     this.#warnUnreachable(seen)
     await this.#readSlots(seen)
-    await this.#readNews(seen)
-    await this.#flushNews()
+    await this.#news.read(seen.shared.news, this.#work)
+    await this.#news.write(this.#work)
     const slots = this.#slotViews()
     const { state, commands } = stepNode(this.#state, { type: 'looked', at, nodes: seen.nodes.map(viewOf), slots })
     this.#state = state
@@ -189,7 +185,7 @@ class MongoNode {
       this.#readAt = ''
       return this.#look()
     }
-    // What could not be released is handed over before anything else. The answer to a claim may have been lost.
+    // Slots that could not be released are handed over before anything else. The answer to a claim may have been lost.
     const shed = [...new Set([...this.#deps.lease.closing(), ...commands.shed])]
     const unanswered = slots.filter(({ slot, owner }) => owner === member.id && lease.epochOf(slot) === undefined)
     const claim = [...commands.claim, ...(state.phase === 'joined' ? unanswered : [])]
@@ -202,10 +198,10 @@ class MongoNode {
     const { member, log } = this.#deps
     const place = nodes.find(({ _id }) => _id === member.id)?.place
     const other = nodes.find((node) => node.place !== place)
-    if (this.#isWarned || other === undefined || !/^(?:127\.|\[::1\])/.test(this.address ?? '')) return
+    if (this.#isWarned || other === undefined || !/^(?:127\.|\[::1\])/.test(this.#address ?? '')) return
     this.#isWarned = true
     log.error(
-      { address: this.address, other: other.place },
+      { address: this.#address, other: other.place },
       'no other machine reaches this node: set MAILROOM_NODE_HOST',
     )
   }
@@ -242,7 +238,7 @@ class MongoNode {
     })
   }
 
-  /** What a process that is known to have ended has left cannot be written to any more: as if it had released it. */
+  /** A process that is known to have ended writes no more: its slots are as if released. */
   async #bury({ id, beat, ended }: NodeCommands['bury'][number]): Promise<void> {
     const { member, log } = this.#deps
     if (!(await bury(member.members, { id, beat }))) return
@@ -321,48 +317,8 @@ class MongoNode {
     this.#work?.announce()
   }
 
-  /** Never rejects: what is not written down now is at the next look. */
   async tell(news: News): Promise<void> {
-    if (this.#nodes.length < 2) return
-    this.#untold.push(news)
-    await this.#flushNews().catch((error: unknown) => {
-      this.#deps.log.warn({ ...news, err: toAppError(error) }, 'other nodes are told later')
-    })
-  }
-
-  async #flushNews(): Promise<void> {
-    const { member, context } = this.#deps
-    const told = this.#untold.splice(0)
-    try {
-      while (told[0] !== undefined) {
-        const { news } = await count(member.members, { news: 1 })
-        await this.#news.insertOne({ _id: newsId(news), ...told[0], by: member.id, at: new Date(context.now()) })
-        told.shift()
-        if (told.length === 0) this.#work?.announce()
-      }
-    } finally {
-      this.#untold.unshift(...told)
-    }
-  }
-
-  async #readNews({ shared: { news } }: Seen): Promise<void> {
-    const unfollowed = this.#unfollowed.splice(0)
-    for (const one of unfollowed) await this.#follow(one)
-    if (news === this.#lastNews) return
-    const from = newsId(Math.max(0, this.#lastNews - newsReadAgain))
-    const found = await this.#news.find({ _id: { $gt: from }, by: { $ne: this.#deps.member.id } }).toArray()
-    this.#lastNews = news
-    const fresh = found.filter(({ _id }) => !this.#newsRead.has(_id))
-    this.#newsRead = new Set(found.map(({ _id }) => _id))
-    for (const { what, id } of fresh) await this.#follow({ what, id })
-  }
-
-  /** Never rejects: what fails is followed at the next look. */
-  async #follow(news: News): Promise<void> {
-    await this.#work?.heard(news).catch((error: unknown) => {
-      this.#unfollowed.push(news)
-      this.#deps.log.warn({ ...news, err: toAppError(error) }, 'news of another node not followed yet')
-    })
+    if (this.#nodes.length > 1) await this.#news.tell(news, this.#work)
   }
 
   async leave(withinMs: number): Promise<void> {
@@ -374,7 +330,7 @@ class MongoNode {
     while (!this.#ended && isTaken() && lease.serving().length > 0 && performance.now() < until) {
       await this.look()
       await withinTime(Math.max(0, until - performance.now()), Promise.resolve(this.#doing))
-      await pause(50, AbortSignal.timeout(50))
+      await sleep(leaveLookMs)
     }
   }
 
@@ -385,7 +341,7 @@ class MongoNode {
     this.#end()
     if (!isLost && member.works) {
       const released = this.#slots.updateMany({ owner: member.id }, { $set: { owner: '' } })
-      await within(Promise.resolve(released), releaseMs).catch(() => undefined)
+      await within(released, releaseMs).catch(() => undefined)
     }
     await member.release()
   }

@@ -21,7 +21,7 @@ interface Link {
 
 export async function startFaultGate(server: { readonly host: string; readonly port: number }): Promise<FaultGate> {
   const links = new Set<Link>()
-  /** Those of the service, also where the link is silent. */
+  /** Connections of the service, also where the link is silent. */
   const entered = new Set<Socket>()
   const gate = createServer((from) => {
     const to = connect(server.port, server.host)

@@ -1,4 +1,4 @@
-/** What goes wrong between the mail server and its clients. */
+/** Faults between the mail server and its clients. */
 import type { HookAnswer, HookCall, ImapServer } from '../../../support/imap-server/index.ts'
 import type { VirtualTime } from '../../../support/virtual-time.ts'
 

@@ -1,4 +1,4 @@
-/** What happens to a mailbox: what other mail programs do, what our API is asked to do, what breaks, and time. */
+/** Steps of a scenario: actions of other mail programs and of our API, faults, and time. */
 import fc from 'fast-check'
 
 const flagSets = [[], ['\\Seen'], ['\\Flagged'], ['work'], ['\\Seen', 'work']] as const
@@ -13,7 +13,7 @@ const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }): fc.Arbitrary<
   fc.record<T>(model, { noNullPrototype: true })
 const is = <const T extends string>(...names: T[]) => fc.constantFrom(...names)
 
-/** What another mail program does, or we do: `by` says who. */
+/** An action of another mail program, or ours: `by` says whose. */
 const by = is('them', 'them', 'us')
 
 const deed = fc.oneof(
@@ -74,7 +74,7 @@ export type Step = Of<typeof anything>
 
 const many = (step: fc.Arbitrary<Step>) => fc.array(record({ step, wait: fc.boolean() }), { maxLength: 16 })
 
-/** What a mailbox holds at first, and what happens then. */
+/** A mailbox as it is at first, and the steps that follow. */
 export const scenarios = record({
   server: is('all', 'all', 'notify', 'no uidplus', 'idle', 'plain'),
   inbox: fc.nat(4),

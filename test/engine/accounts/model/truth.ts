@@ -15,7 +15,7 @@ export interface Lying {
 /** By subject and path. */
 export type Mailbox = Map<string, Map<string, Lying>>
 
-/** What happened to a message in a folder. */
+/** An event of a message in a folder. */
 interface Events {
   arrivals: number
   departures: number

@@ -27,7 +27,7 @@ const sealer = createSealer(Buffer.alloc(32, 'model'))
 /** As in production, but for the limit of logins. A server that does not push is asked less: half the time is there. */
 const settings = { MAILROOM_ALLOW_PRIVATE: '1', MAILROOM_LOGINS_PER_MINUTE: '0', MAILROOM_INBOX_POLL: '45s' }
 
-/** One life of the process. */
+/** A life of the process, from its start to its end or crash. */
 interface Life {
   readonly accounts: Accounts
   readonly store: Store
