@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
-import { AppError, badParameter, toAppError, withinTime, workAs } from '../../engine/index.ts'
+import { AppError, badParameter, toAppError, withinTime, workAs, yieldToLoop } from '../../engine/index.ts'
 import { Call, type Exchange, type FrameContext, holdContents, keepOnly, type Middleware } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
@@ -165,12 +165,16 @@ async function send(ctx: FrameContext, body: StreamAnswer['body'], headers: Head
   await sendStream(ctx, Readable.from(textPieces(body)), { ...headers, 'Content-Length': String(bytes) })
 }
 
-/** Encoded one by one: no more than one lies in memory besides the text. */
-function* textPieces(text: string): Generator<Buffer, void, undefined> {
+/**
+ * Encoded one by one: no more than one lies in memory besides the text. A client may take all of them at once: other
+ * calls have their turn between two.
+ */
+async function* textPieces(text: string): AsyncGenerator<Buffer, void, undefined> {
   for (let at = 0, end = 0; at < text.length; at = end) {
     end = Math.min(text.length, at + pieceBytes)
     // No character is cut in two.
     if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1
+    await yieldToLoop()
     yield Buffer.from(text.slice(at, end))
   }
 }
