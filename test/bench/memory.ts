@@ -28,7 +28,7 @@ export async function memory(options: BenchOptions): Promise<boolean> {
 }
 
 /** Until each account has its watching connection and no command connection is left, for five looks in a row. */
-async function onlyWatching(fleet: Fleet, accounts: number): Promise<void> {
+export async function onlyWatching(fleet: Fleet, accounts: number): Promise<void> {
   let looks = 0
   const quiet = async (): Promise<boolean> => {
     looks = (await fleet.dovecot.connections()) === accounts ? looks + 1 : 0

@@ -3,6 +3,7 @@ import { api } from './api.ts'
 import { burst } from './burst.ts'
 import { consolePages } from './console.ts'
 import { faults } from './faults.ts'
+import { idle } from './idle.ts'
 import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
@@ -19,6 +20,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   burst,
   console: consolePages,
   faults,
+  idle,
   latency,
   memory,
   pair,
