@@ -64,7 +64,7 @@ type Method = (...args: never[]) => Promise<unknown>
 
 /** Names of the methods that only read; contacts.count writes. */
 const reading =
-  /^(?:get|find|findAll|first|list|listBy\w+|by[A-Z]\w*|page|count|counts|totals|version|existing|gone|older|picked|everywhere|knownUids|since|ofMessage|lastSeq|channels|pending|backlog|late|search|scan|places|several)$/
+  /^(?:get|find|findAll|first|list|listBy\w+|by[A-Z]\w*|page|count|counts|totals|version|existing|gone|older|picked|everywhere|known\w+|since|ofMessage|lastSeq|channels|pending|backlog|late|search|scan|places|several)$/
 
 export function kindOf(part: string, method: string): 'read' | 'write' {
   return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'

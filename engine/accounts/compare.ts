@@ -17,6 +17,7 @@ import {
   cursorOf,
   isRenumbered,
   knownAt,
+  knownWithin,
   moveCursor,
   quarantine,
   rowsById,
@@ -193,7 +194,7 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
   for (let low = from; low < cursor.uidNext;) {
     await yieldToLoop()
     const end = Math.min(low + width, cursor.uidNext, present[at + step] ?? Infinity)
-    const suspects = await knownAt(context, [low, end - 1])
+    const suspects = await knownWithin(context, low, end - 1)
     for (let uid = present[at]; uid !== undefined && uid < end; uid = present[(at += 1)])
       if (!suspects.delete(uid) && !quarantined.has(uid)) unknown.push(uid)
     const gone = new Set(await confirmGone(context, [...suspects.keys()]))
@@ -320,7 +321,7 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
   const from = Math.max(1, cursor.backfillBelow)
   const width = widthOf(from, newest.uid + 1, cursor.exists)
   for (let end = newest.uid; end >= from; end -= width) {
-    const known = await knownAt(context, [Math.max(from, end - width + 1), end])
+    const known = await knownWithin(context, Math.max(from, end - width + 1), end)
     for (const page of batchesOf(deps, [...known.keys()].reverse())) {
       const { messages } = await readUids(session, page)
       const replaced = await replacedBy(context, messages)

@@ -17,7 +17,7 @@ import {
   batchesOf,
   cursorOf,
   type FolderContext,
-  knownAt,
+  knownWithin,
   moveCursor,
   quarantine,
   storeRead,
@@ -192,7 +192,7 @@ async function readListed(
   const { session, deps } = context
   const { uidNext } = cursorOf(context)
   // What a MOVE or COPY of ours has put there. No count tells that it has left before it was read here.
-  const ours = await knownAt(context, [uidNext, Infinity])
+  const ours = await knownWithin(context, uidNext, Infinity)
   const listed = await session.searchUids(`${uidNext}:*`)
   const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
   for (const page of batchesOf(deps, uids)) {

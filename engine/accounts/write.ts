@@ -146,13 +146,24 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** What the index has of the folder from the lowest to the highest of these UIDs, by UID. */
+/** What the index has of the folder at these UIDs, by UID. */
 export async function knownAt(
   { deps, state, folderId }: FolderContext,
   uids: readonly number[],
 ): Promise<Map<number, KnownUid>> {
   const { uidValidity } = cursorOf({ state, folderId })
-  const known = await deps.store.messages.knownUids(folderId, uidValidity, Math.min(...uids), Math.max(...uids))
+  const known = await deps.store.messages.knownAmong(folderId, uidValidity, uids)
+  return new Map(known.map((one) => [one.uid, one]))
+}
+
+/** The same from one UID to another, both inclusive. */
+export async function knownWithin(
+  { deps, state, folderId }: FolderContext,
+  from: number,
+  to: number,
+): Promise<Map<number, KnownUid>> {
+  const { uidValidity } = cursorOf({ state, folderId })
+  const known = await deps.store.messages.knownUids(folderId, uidValidity, from, to)
   return new Map(known.map((one) => [one.uid, one]))
 }
 

@@ -294,6 +294,8 @@ export interface MessageStore extends ReturnType<typeof pickedReads> {
   totals(accountId: string): Promise<MailTotals>
   /** Known UIDs of a folder within from..to (inclusive), ascending. */
   knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>
+  /** Those of these, ascending: what lies between them is not read. */
+  knownAmong(folderId: string, uidValidity: string, uids: readonly number[]): Promise<KnownUid[]>
   /** Messages whose placement vanished before `before` and was not reported yet, oldest first. */
   gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
   /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */

@@ -73,6 +73,7 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'messages.count': () => store.messages.count(id),
     'messages.count by folder': () => store.messages.count(id, { folderId: inbox }),
     'messages.knownUids': () => store.messages.knownUids(inbox, '1', 10, 30),
+    'messages.knownAmong': () => store.messages.knownAmong(inbox, '1', [10, 30]),
     'messages.gone': () => store.messages.gone(id, epochStart, 100),
     'messages.older': () => store.messages.older(id, { sentAt: epochStart, id: newId() }, 100),
     'messages.picked': () => store.messages.picked(id, { hasAttachments: true }, page, (message) => [message]),

@@ -68,6 +68,7 @@ function methods(store: Store, mailbox: Mailbox): Record<string, () => Promise<u
     'messages.list': () => store.messages.list(id, {}, page),
     'messages.find': () => store.messages.find(id, 'x@y'),
     'messages.knownUids': () => store.messages.knownUids(some, '1', 1, 9),
+    'messages.knownAmong': () => store.messages.knownAmong(some, '1', [1, 9]),
     'messages.picked': () => store.messages.picked(id, { hasAttachments: true }, page, (message) => [message]),
     'sync.apply': async () => store.sync.apply(stale(mailbox, some)),
     'sync.forgetPlacements': () => store.sync.forgetPlacements(id, account.epoch, some, '1', 10),

@@ -15,10 +15,13 @@ import type { Logger } from '../../observe/log.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import type { Chunk, FlagsOf, FromWhole, Session } from '../session-types.ts'
 import type { PartsRead, PartStream } from '../types.ts'
+import { yieldToLoop } from '../../waits.ts'
 import type { SyncContext } from '../write.ts'
 import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 
 const headerMaxBytes = 4 * 1_048_576
+/** UIDs that the index is asked for at once. */
+const searchStep = 1000
 
 export function readCommands(deps: CommandDeps) {
   const { sync } = deps
@@ -64,10 +67,14 @@ export function readCommands(deps: CommandDeps) {
       const all = { path: folder.path, uidValidity: validity, uid: Infinity }
       const search = (here: Here): Promise<number[] | null> => inPlace(here, all, () => here.session.searchBody(text))
       const uids = (await onLink(deps, folder.accountId, search)) ?? []
-      if (uids.length === 0) return []
-      const wanted = new Set(uids)
-      const known = await sync.store.messages.knownUids(folder.id, validity, Math.min(...uids), Math.max(...uids))
-      return known.filter((one) => wanted.has(one.uid)).map((one) => one.messageId)
+      const ids: string[] = []
+      for (let at = 0; at < uids.length; at += searchStep) {
+        await yieldToLoop()
+        const step = uids.slice(at, at + searchStep)
+        const known = await sync.store.messages.knownAmong(folder.id, validity, step)
+        for (const { messageId } of known) ids.push(messageId)
+      }
+      return ids
     },
   }
 }

@@ -50,7 +50,7 @@ const unbounded: { readonly [A in keyof Store]?: readonly string[] } = {
   users: ['remove', 'undoCreate'],
   accounts: ['remove'],
   folders: ['reconcile'],
-  messages: ['knownUids'],
+  messages: ['knownUids', 'knownAmong'],
   sync: ['apply', 'forgetPlacements', 'replaceMailbox'],
   changes: ['expire'],
   outbox: ['skipPending', 'expire'],

@@ -127,17 +127,15 @@ function messageOrder({ order }: MessageQuery): { readonly sentAt: 1 | -1; reado
   return order === 'asc' ? { sentAt: 1, _id: 1 } : { sentAt: -1, _id: -1 }
 }
 
+type UidFilter = { readonly $gte: number; readonly $lte: number } | { readonly $in: readonly number[] }
+
 /** Rows with a placement within these UIDs; all conditions must hold for the same placement. */
-export function placedFilter(
-  accountId: string,
-  folderId: string,
-  uid: { readonly $gte: number; readonly $lte: number } | { readonly $in: readonly number[] },
-): Filter<MessageDoc> {
+export function placedFilter(accountId: string, folderId: string, uid: UidFilter): Filter<MessageDoc> {
   return { accountId, placements: { $elemMatch: { folderId, uid } } }
 }
 
 /** A folder's id is made of its account's, so what was once looked up stays true. */
-function createKnownUids({ collections, read }: MongoContext): MessageStore['knownUids'] {
+function createKnownUids({ collections, read }: MongoContext): Pick<MessageStore, 'knownUids' | 'knownAmong'> {
   const accounts = new LRUCache<string, string>({ maxSize: 20_000, sizeCalculation: () => 1 })
   const accountOf = async (folderId: string): Promise<string | null> => {
     const known = accounts.get(folderId)
@@ -147,22 +145,30 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
     accounts.set(folderId, folder.accountId)
     return folder.accountId
   }
-  return async (folderId, uidValidity, from, to) => {
+  const known = async (folderId: string, uidValidity: string, which: UidFilter, isOne: (uid: number) => boolean) => {
     const accountId = await accountOf(folderId)
     if (accountId === null) return []
-    const where = placedFilter(accountId, folderId, { $gte: from, $lte: to })
+    const where = placedFilter(accountId, folderId, which)
     // a whole folder, which takes what it takes: each of its batches has the deadline of a socket
     const docs = await collections.messages.find(where, { projection: { placements: 1 } }).toArray()
     const within = docs.flatMap(({ _id, placements }) =>
       placements
         .filter((there) => there.folderId === folderId && there.uidValidity === uidValidity)
-        .filter(({ uid }) => uid >= from && uid <= to)
+        .filter(({ uid }) => isOne(uid))
         .map(({ uid, flags, modseq, rev, generation }): KnownUid => {
-          const known = { uid, messageId: _id, flags, modseq, rev }
-          return generation === undefined ? known : { ...known, generation }
+          const there = { uid, messageId: _id, flags, modseq, rev }
+          return generation === undefined ? there : { ...there, generation }
         }),
     )
     return within.sort((left, right) => left.uid - right.uid)
+  }
+  return {
+    knownUids: (folderId, uidValidity, from, to) =>
+      known(folderId, uidValidity, { $gte: from, $lte: to }, (uid) => uid >= from && uid <= to),
+    knownAmong: (folderId, uidValidity, uids) => {
+      const wanted = new Set(uids)
+      return known(folderId, uidValidity, { $in: [...wanted] }, (uid) => wanted.has(uid))
+    },
   }
 }
 
@@ -230,7 +236,7 @@ export function createMessages(context: MongoContext): MessageStore {
   return {
     list,
     ...pickedReads(list),
-    knownUids: createKnownUids(context),
+    ...createKnownUids(context),
     get: async (accountId, id) => orNull(await messages.findOne({ _id: id, accountId }, options), messageRecord),
     byIds: async (accountId, ids) => {
       const found = await messages.find({ _id: { $in: [...ids] }, accountId }, options).toArray()

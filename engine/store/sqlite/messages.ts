@@ -8,14 +8,17 @@ import type { Database, LongRead, Row, Statements } from './database.ts'
 import { messageCount, messagePage } from './message-query.ts'
 import { tables } from './tables.ts'
 
+const knownColumns = `SELECT uid, message_id, flags, modseq, rev, generation FROM placements
+    WHERE folder_id = ? AND uid_validity = ?`
+
 export const messageLookups = {
   byId: 'SELECT doc FROM messages WHERE id = ?',
   byMessageId: `SELECT doc FROM messages WHERE account_id = ? AND email_message_id = ?
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT ?+0`,
   byHostedId: `SELECT doc FROM messages WHERE account_id = ? AND hosted_message_id = ?
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT ?+0`,
-  knownUids: `SELECT uid, message_id, flags, modseq, rev, generation FROM placements
-    WHERE folder_id = ? AND uid_validity = ? AND uid BETWEEN ? AND ? ORDER BY uid`,
+  knownUids: `${knownColumns} AND uid BETWEEN ? AND ? ORDER BY uid`,
+  knownAmong: `${knownColumns} AND uid IN (SELECT value FROM json_each(?)) ORDER BY uid`,
   gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?+0',
   attachments: `SELECT coalesce(sum(m.attachments), 0) FROM message_keys k CROSS JOIN messages m ON m.id = k.message_id
     WHERE k.account_id = ? AND k.key = 'a'`,
@@ -76,6 +79,8 @@ export function createMessages(db: Database): MessageStore {
     ...pickedReads(list),
     knownUids: (folderId, uidValidity, from, to) =>
       db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
+    knownAmong: (folderId, uidValidity, uids) =>
+      db.read(() => db.rows(messageLookups.knownAmong, folderId, uidValidity, JSON.stringify(uids)).map(knownUid)),
     get: (accountId, id) => db.read(() => own(accountId, id)),
     byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => own(accountId, id) ?? [])),
     several: (ids) =>

@@ -125,6 +125,10 @@ export function lookupsContract({ store }: Subject): void {
       assert.deepEqual(await uids(2, 11), [2, 9, 11])
       assert.deepEqual(await uids(3, 8), [])
       assert.deepEqual(await uids(30, 30), [30])
+      const among = async (...some: number[]) =>
+        (await store.messages.knownAmong(id, '1', some)).map((known) => known.uid)
+      assert.deepEqual(await among(30, 2, 10, 3, 30), [2, 30])
+      assert.deepEqual(await among(), [])
     })
   })
 
