@@ -11,6 +11,7 @@ import {
   namesOf,
   type FolderRecord,
   notFound,
+  quarantineOf,
   shownCounts,
   reconnectToken,
   utc,
@@ -30,6 +31,18 @@ export const explanationView = answer({
   would_change: [
     z.array(z.string()),
     ['The mail server answers again.', 'Reconnect tries at once (mailroom reconnect 7c9e6679f81d4b1c8a2e3d4f).'],
+  ],
+  quarantined: [
+    z.array(
+      answer({
+        folder: [z.string(), 'INBOX'],
+        uid: [z.int(), 4711],
+        reason: [z.string(), 'NO [SERVERBUG] System Error', 'what the mail server said'],
+        next_try: [z.int(), time, 'read-anew of the folder tries at once'],
+      }),
+    ),
+    [],
+    'messages that the mail server does not give and the index therefore lacks; the first 200',
   ],
 })
 
@@ -109,7 +122,7 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     active: [...(seen?.active ?? [])],
     steps: presentSteps(seen),
     ...presentWays(seen),
-    explain: await presentExplanation(engine, account),
+    explain: await presentExplanation(engine, account, folders),
     wire: (wire?.lines() ?? []).map(presentLine),
     frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },
     folders: folders.map(presentFolder),
@@ -165,11 +178,19 @@ const remedies: Readonly<Record<string, string>> = {
   protocol: 'The mail server answers as IMAP asks for.',
 }
 
-async function presentExplanation(engine: Engine, account: AccountRecord): Promise<z.input<typeof explanationView>> {
+async function presentExplanation(
+  engine: Engine,
+  account: AccountRecord,
+  folders: readonly FolderRecord[],
+): Promise<z.input<typeof explanationView>> {
   const { why, since, next, state, failure } = explainAccount(engine, account)
   const by = state === 'paused' ? await pausedBy(engine, account.id) : null
   const words = by === null ? why : `${why} It was paused by ${by}.`
-  return { why: words, since: seconds(since), next, would_change: changesOf(account, state, failure) }
+  const quarantined = quarantineOf(engine.config, folders).map(({ nextTryAt, ...message }) => ({
+    ...message,
+    next_try: seconds(Math.max(nextTryAt, Date.now())),
+  }))
+  return { why: words, since: seconds(since), next, would_change: changesOf(account, state, failure), quarantined }
 }
 
 /** The actions of operators on one account that are looked through for the one that paused it. */
@@ -239,7 +260,8 @@ export const accountRoutes = [
   adminRoute('GET /admin/accounts/{id}/explain', {
     summary: 'Why an email account is in its state, since when, and what would change it',
     response: explanationView,
-    handler: async ({ path }, { engine }) => presentExplanation(engine, await findAccount(engine, path.id)),
+    handler: async ({ path: { id } }, { engine }) =>
+      presentExplanation(engine, await findAccount(engine, id), await engine.store.folders.list(id)),
   }),
   adminRoute('GET /admin/accounts/{id}/events', {
     summary: 'Watch an email account: each step and each line of its connections, as server-sent events',

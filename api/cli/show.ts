@@ -93,8 +93,14 @@ export function showDeliveries(answer: unknown): readonly string[] {
 }
 
 export function showExplanation(answer: unknown): readonly string[] {
-  const { why, since: at, next: step, would_change } = answer as z.output<typeof explanationView>
-  return [why, `Since ${day(at)} (${since(at)}).`, step, ...would_change.map((change) => `- ${change}`)]
+  const { why, since: at, next: step, would_change, quarantined } = answer as z.output<typeof explanationView>
+  const lacking = table(quarantined, {
+    'NOT GIVEN': ({ folder, uid }) => `${folder} ${uid}`,
+    'NEXT TRY': (row) => day(row.next_try),
+    REASON: (row) => row.reason,
+  })
+  const lines = [why, `Since ${day(at)} (${since(at)}).`, step, ...would_change.map((change) => `- ${change}`)]
+  return [...lines, ...(quarantined.length === 0 ? [] : lacking)]
 }
 
 const keyState = (revoked: number | null): string => (revoked === null ? 'in force' : `revoked ${day(revoked)}`)

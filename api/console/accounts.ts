@@ -75,7 +75,7 @@ export const account = page('/console/accounts/{id}', z.object({}), async ({ pat
   const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
     ${card('Why', live('why', why(seen.explain)))} ${await trailCards(path.id, visit)}
     ${chartCard(`State chart of ${seen.email}`, drawings.account, seen, live)}
-    ${card('The last steps', live('strip', strip(seen.steps)))}
+    ${card('The last steps', live('strip', strip(seen.steps)))} ${live('quarantine', quarantine(seen, visit))}
     <div class="halves">
       ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}
       ${card('Wire (UTC), with the steps', html`${scrolling('Wire', live('wire', wire(seen.wire)), 'scroll tail')} ${frozen(seen.frozen, live)}`)}
@@ -177,6 +177,24 @@ function folders(rows: AccountDetail['folders']): Html {
       messages === 0 ? 'all' : `${Math.min(100, Math.floor((indexed / messages) * 100))} %`,
     'Older mail': ({ complete }) => html`<small>${complete ? 'complete' : 'is being read'}</small>`,
   })
+}
+
+function quarantine({ id, explain }: AccountDetail, { form }: Visit): Html {
+  const rows = explain.quarantined
+  if (rows.length === 0) return html``
+  const list = table(rows, '', {
+    Folder: ({ folder }) => folder,
+    '#UID': ({ uid }) => uid,
+    'What the mail server said': ({ reason }) => reason,
+    'Next try': ({ next_try: at }) => moment(at),
+  })
+  const again = [...new Set(rows.map(({ folder }) => folder))].map((folder) =>
+    form(
+      `${pageOf(id)}/read-anew`,
+      html`<button name="folder" value="${folder}">Try those in ${folder} again</button>`,
+    ),
+  )
+  return card('Messages that the mail server does not give', html`${scrolling('Quarantine', list)} ${again}`)
 }
 
 function anew({ id, folders: rows }: AccountDetail, { form }: Visit): Html | null {

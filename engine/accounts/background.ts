@@ -276,7 +276,7 @@ export async function backfillPage(context: FolderContext, page: readonly number
     move: (cursor) => ({
       ...cursor,
       backfillBelow: Math.min(cursor.backfillBelow, lowest),
-      quarantined: quarantine(cursor.quarantined, poison),
+      ...quarantine(cursor, poison),
     }),
   })
   if (reading.isStale || reading.isCompared) await session.noop()

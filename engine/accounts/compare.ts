@@ -297,11 +297,8 @@ export async function readMissing(context: FolderContext, uids: readonly number[
       source: 'live',
       only: 'awaited',
       move: (cursor) => ({
-        ...withoutNotes(cursor, asked.difference(new Set(poison))),
-        quarantined: quarantine(
-          cursor.quarantined.filter((uid) => !asked.has(uid)),
-          poison,
-        ),
+        ...withoutNotes(cursor, asked.difference(new Set(poison.map(({ uid }) => uid)))),
+        ...quarantine(cursor, poison, asked),
       }),
     })
   }

@@ -1,10 +1,12 @@
 /** An email account in words: why it is in its state and since when, what happens next, and what its folders lack. */
+import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { folderName } from '../messages/names.ts'
 import { noActor } from '../observe/metrics.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { conditionOf } from '../store/rows.ts'
 import type { Accounts } from './index.ts'
+import { retryAt } from './sync.ts'
 import type { ActorView, FolderLooks } from './types.ts'
 
 /** Adds a full stop, unless the words end with one, as messages of mail servers do. */
@@ -82,6 +84,31 @@ export function checkReconnect({ id, paused }: AccountRecord, view: ActorView | 
 /** Beside the open session: a new one would have to wait as long, and the open one would be gone. */
 function hasThrottledLogin({ tags, lastError, next }: ActorView): boolean {
   return tags.includes('held') && lastError?.class === 'throttled' && (next?.at ?? 0) > Date.now()
+}
+
+/** A message that the mail server does not give, in the words that an operator reads. */
+export interface QuarantinedMessage {
+  readonly folder: string
+  readonly uid: number
+  readonly reason: string
+  /** ms since 1970, in the past when it is due: it is tried when its folder is read next. */
+  readonly nextTryAt: number
+}
+
+const mostQuarantined = 200
+
+/** The messages that wait to be asked for again, in the order of their tries; at most the first 200. */
+export function quarantineOf(config: Config, folders: readonly FolderRecord[]): QuarantinedMessage[] {
+  const all = folders.flatMap((folder) => {
+    const { cursor } = folder
+    return (cursor?.quarantined ?? []).map((uid, place) => ({
+      folder: folderName(folder),
+      uid,
+      reason: cursor?.refusals?.[uid] ?? 'not known',
+      nextTryAt: cursor === null ? 0 : retryAt(config, cursor, place),
+    }))
+  })
+  return all.sort((one, other) => one.nextTryAt - other.nextTryAt).slice(0, mostQuarantined)
 }
 
 const mostFolders = 20

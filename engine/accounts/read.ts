@@ -8,21 +8,34 @@ import { bodyNodeOf } from '../messages/structure.ts'
 import { toSet } from './session/uids.ts'
 import type { BodyNode, FetchedMessage, Session } from './session-types.ts'
 
+/** A message that exists on the server and cannot be read. `reason`: what the server said of it alone. */
+export interface Poison {
+  readonly uid: number
+  readonly reason: string
+}
+
 interface ReadResult {
   readonly messages: FetchedMessage[]
-  /** Exist on the server and cannot be read. */
-  readonly poison: number[]
+  readonly poison: Poison[]
 }
+
+/** No more of a refusal is kept: it is stored with the cursor of the folder. */
+const longestReason = 120
+const unsaid = 'the mail server leaves it out of its answer'
 
 /** Reads these UIDs of the selected mailbox, at most one batch. Messages ascend: what is new is told as it came. */
 export async function readUids(session: Session, uids: readonly number[]): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
-  await readInto({ session, found }, uids)
+  const reasons = new Map<number, string>()
+  await readInto({ session, found, reasons }, uids)
   const missing = uids.filter((uid) => !found.has(uid))
   const poison =
     missing.length === 0 ? [] : (await session.searchUids(toSet(missing))).filter((uid) => missing.includes(uid))
   if (found.size === 0 && poison.length > 0) await mustGive(session, poison)
-  return { messages: [...found.values()].sort((a, b) => a.uid - b.uid), poison }
+  return {
+    messages: [...found.values()].sort((a, b) => a.uid - b.uid),
+    poison: poison.map((uid) => ({ uid, reason: reasons.get(uid) ?? unsaid })),
+  }
 }
 
 /** Of this many others one has to be readable, for the unreadable ones to count as poison. */
@@ -42,17 +55,23 @@ async function mustGive(session: Session, poison: readonly number[]): Promise<vo
 interface Reading {
   readonly session: Session
   readonly found: Map<number, FetchedMessage>
+  /** What the server said, by UID, when that message was asked for alone. */
+  readonly reasons: Map<number, string>
 }
 
 /** Halves the range until what can be read has been read. At most 2·log2(n) extra commands per poison message. */
 async function readInto(reading: Reading, uids: readonly number[]): Promise<void> {
-  const { session, found } = reading
-  if (uids.length === 0) return
-  await readRange(session, toSet(uids), found)
+  const { session, found, reasons } = reading
+  const [first] = uids
+  if (first === undefined) return
+  const onRefusal = (said: string): void => {
+    if (uids.length === 1) reasons.set(first, said.slice(0, longestReason))
+  }
+  await readRange(session, toSet(uids), found, { onRefusal })
   const missing = uids.filter((uid) => !found.has(uid))
   if (missing.length === 0) return
   if (missing.length === 1) {
-    if (uids.length > 1) await readRange(session, toSet(missing), found)
+    if (uids.length > 1) await readInto(reading, missing)
     return
   }
   const middle = Math.ceil(missing.length / 2)
@@ -60,17 +79,20 @@ async function readInto(reading: Reading, uids: readonly number[]): Promise<void
   await readInto(reading, missing.slice(middle))
 }
 
-/**
- * One FETCH. What an answer lacks is asked for by itself.
- * `known`: the last message besides, and of messages below this UID only what the answer has.
- */
+interface RangeOptions {
+  /** The last message besides, and of messages below this UID only what the answer has. */
+  readonly known?: number
+  readonly onRefusal?: (said: string) => void
+}
+
+/** One FETCH. What an answer lacks is asked for by itself. */
 export async function readRange(
   session: Session,
   range: string,
   found: Map<number, FetchedMessage>,
-  known = 0,
+  { known = 0, ...hearing }: RangeOptions = {},
 ): Promise<void> {
-  const answered = await session.fetchIndex(range, { last: known > 0 })
+  const answered = await session.fetchIndex(range, { last: known > 0, ...hearing })
   const fresh = answered.filter(({ uid }) => !found.has(uid))
   for (const message of await withFlags(session, fresh))
     found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)

@@ -10,7 +10,7 @@ import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { compareFlags, compareUids, flagsSince, readMissing, checkReuse, readNoted } from './compare.ts'
 import { arrivalSlackMs } from './identity.ts'
-import { readRange, readUids } from './read.ts'
+import { type Poison, readRange, readUids } from './read.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import {
@@ -161,7 +161,9 @@ export async function readNew(context: FolderContext): Promise<number> {
   const isLong = Math.max(uidNext - cursor.uidNext, more) > deps.config.MAILROOM_SYNC_BATCH
   const last = cursor.quarantined.includes(cursor.uidNext - 1) ? cursor.uidNext : Math.max(1, cursor.uidNext - 1)
   const found = new Map<number, FetchedMessage>()
-  await readRange(session, isLong ? String(last) : `${last}:*`, found, cursor.uidNext)
+  await readRange(session, isLong ? String(last) : `${last}:*`, found, {
+    known: cursor.uidNext,
+  })
   const sorted = [...found.values()].sort((a, b) => a.uid - b.uid)
   const fresh = sorted.filter(({ uid }) => uid >= cursor.uidNext)
   const count = await (isLong ? readListed(context) : storeFound(context, fresh, { uidNext, more }))
@@ -212,9 +214,9 @@ async function readListed(
 async function storeNew(
   context: FolderContext,
   messages: readonly FetchedMessage[],
-  poison: readonly number[],
+  poison: readonly Poison[],
 ): Promise<void> {
-  const uids = [...messages.map((message) => message.uid), ...poison]
+  const uids = [...messages, ...poison].map(({ uid }) => uid)
   await storeRead(context, {
     messages,
     source: 'live',
@@ -223,7 +225,7 @@ async function storeNew(
       ...cursor,
       uidNext: Math.max(cursor.uidNext, ...uids.map((uid) => uid + 1)),
       exists: cursor.exists + uids.filter((uid) => uid >= cursor.uidNext).length,
-      quarantined: quarantine(cursor.quarantined, poison),
+      ...quarantine(cursor, poison),
     }),
   })
 }
@@ -289,8 +291,13 @@ export async function compareIfDue(context: FolderContext, selected: SelectedMai
   return vanished
 }
 
-export function isRetryDue({ now, config }: SyncDeps, { quarantined, retriedAt = 0 }: FolderCursor): boolean {
-  return quarantined.length > 0 && now() - retriedAt >= Math.min(retryMs, config.MAILROOM_FLAG_COMPARE)
+export function isRetryDue({ now, config }: SyncDeps, cursor: FolderCursor): boolean {
+  return cursor.quarantined.length > 0 && now() >= retryAt(config, cursor, 0)
+}
+
+/** When the message at this place of the quarantine is asked for again, at the next look at the folder from then on. */
+export function retryAt(config: SyncDeps['config'], { retriedAt = 0 }: FolderCursor, place: number): number {
+  return retriedAt + (1 + Math.floor(place / retriedMost)) * Math.min(retryMs, config.MAILROOM_FLAG_COMPARE)
 }
 
 /** The longest untried ones first: those that fail again go to the end. */

@@ -9,6 +9,7 @@ import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRe
 import { goneMeanwhile } from './gone.ts'
 import { isAwaited, isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
+import type { Poison } from './read.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 import {
@@ -59,8 +60,21 @@ export function* batchesOf<T>({ config }: SyncDeps, all: readonly T[]): Generato
 
 const quarantineMax = 1000
 
-export function quarantine(quarantined: readonly number[], poison: readonly number[]): number[] {
-  return [...new Set([...quarantined, ...poison])].slice(-quarantineMax)
+/** `asked` were asked for again: of these the poison stays, behind those that have waited longer. */
+export function quarantine(
+  { quarantined: before, refusals: earlier }: FolderCursor,
+  poison: readonly Poison[],
+  asked: ReadonlySet<number> = new Set(),
+): Pick<FolderCursor, 'quarantined' | 'refusals'> {
+  const kept = before.filter((uid) => !asked.has(uid))
+  const quarantined = [...new Set([...kept, ...poison.map(({ uid }) => uid)])].slice(-quarantineMax)
+  if (poison.length === 0 && earlier === undefined) return { quarantined }
+  const said = new Map(poison.map(({ uid, reason }) => [uid, reason]))
+  const words = quarantined.flatMap((uid) => {
+    const reason = said.get(uid) ?? earlier?.[uid]
+    return reason === undefined ? [] : [[uid, reason] as const]
+  })
+  return { quarantined, refusals: Object.fromEntries(words) }
 }
 
 /**

@@ -17,6 +17,8 @@ export interface FolderCursor {
   readonly comparedAt: number
   /** UIDs the server failed to give; retried later. */
   readonly quarantined: readonly number[]
+  /** What the server said of these, by UID. A UID of which it said nothing is missing here. */
+  readonly refusals?: Readonly<Record<number, string>>
   /** When these were last asked for again. */
   readonly retriedAt?: number
   /** When this cursor was last written by a catch-up. */

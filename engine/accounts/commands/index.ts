@@ -14,12 +14,12 @@ import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import { isMarked, liesAt } from '../../store/rows.ts'
 import { createExclusiveByKey } from '../../waits.ts'
 import { backfillFirst } from '../background.ts'
-import { compareFlags } from '../compare.ts'
+import { compareFlags, readMissing } from '../compare.ts'
 import { createFolderPoll } from '../folders.ts'
 import { normalFlags } from '../plan.ts'
 import type { FlagChange, Placed, Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
-import { moveCursor, type SyncContext } from '../write.ts'
+import { cursorOf, moveCursor, type SyncContext } from '../write.ts'
 import { knownThere, onLink, openFolder, type CommandDeps, openFirst, unlessRefused, uploading } from './placed.ts'
 import { digestOf, flagsAt, readCommands } from './reading.ts'
 import { appendTo, writeCommands } from './writing.ts'
@@ -62,7 +62,10 @@ function folderCommands(deps: CommandDeps) {
         const folder = context.state.folderByPath(path)
         if (folder !== null) await backfillFirst({ ...context, folderId: folder.id })
       }),
-    /** Compares all that the index knows of the folder with the server, flags too, and reads what is missing. */
+    /**
+     * Compares all that the index knows of the folder with the server, flags too, and reads what is missing, also what
+     * the server did not give before.
+     */
     readAnew: (accountId: string, path: string): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         await openFolder(context, path)
@@ -71,6 +74,7 @@ function folderCommands(deps: CommandDeps) {
         const there = { ...context, folderId: folder.id }
         await moveCursor(there, (cursor) => ({ ...cursor, comparedAt: 0 }))
         await catchUp(context, path)
+        await readMissing(there, cursorOf(there).quarantined)
         await compareFlags(there, 'all')
       }),
   }

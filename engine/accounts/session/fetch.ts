@@ -79,6 +79,7 @@ interface Job {
   /** UIDs that have been handed on: an answer that comes twice counts once. */
   readonly seen: Set<number>
   readonly found: FetchedMessage[]
+  readonly onRefusal: (said: string) => void
 }
 
 async function ask(deps: Parts, { send, range, last, seen, found }: Job, form: Form): Promise<void> {
@@ -110,6 +111,7 @@ async function tried(deps: Parts, job: Job, form: Form): Promise<true | 'NO' | '
   } catch (error) {
     const status = refusal(error)
     if (status === null) throw error
+    if (isAppError(error)) job.onRefusal(`${status} ${String(error.details['response'])}`)
     return status
   }
 }
@@ -137,6 +139,8 @@ async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Pr
 interface IndexOptions {
   /** With the mailbox's last message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). */
   readonly last?: boolean
+  /** Hears the text of each NO and BAD. */
+  readonly onRefusal?: (said: string) => void
 }
 
 /** Of what changed since a mod-sequence no more is held at once: messages, and bytes of what the server says. */
@@ -316,11 +320,13 @@ export function createFetcher(deps: Parts) {
      * UID FETCH of what the index needs. `range` is a UID set ('5:9,12', '100:*'). What the server cannot give (tagged
      * NO, unreadable) is left out: the caller bisects.
      */
-    async fetchIndex(range: string, { last = false }: IndexOptions = {}): Promise<FetchedMessage[]> {
+    async fetchIndex(range: string, options: IndexOptions = {}): Promise<FetchedMessage[]> {
       const pieces = splitSet(range)
+      const { last = false, onRefusal = () => undefined } = options
       return deps.line.run(async (send) => {
         const found: FetchedMessage[] = []
-        for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, seen: new Set(), found })
+        for (const piece of pieces)
+          await fetchPiece(deps, { send, range: piece, last, seen: new Set(), found, onRefusal })
         return found
       })
     },
