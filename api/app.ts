@@ -7,7 +7,7 @@ import { adminRoutes } from './admin/index.ts'
 import { applicationRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
 import { wizardRoutes } from './connect/index.ts'
-import { createWizard, lostPages } from './connect/visit.ts'
+import { createWizard, showLost } from './connect/visit.ts'
 import { consoleRoutes } from './console/index.ts'
 import { createForwarding } from './forward.ts'
 import { changeRoutes } from './lite/changes.ts'
@@ -120,9 +120,8 @@ export function createApp({
   const callback = (served: Served = 'all'): RequestListener => {
     const koa = new Koa<FrameState>()
     koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
-    koa.use(errorAnswers(log))
+    koa.use(errorAnswers(log, (ctx, error) => showLost(wizard, ctx, error)))
     koa.use(logged)
-    koa.use(lostPages(wizard))
     koa.use(
       routing(
         [...routes, ...pages].filter((route) => servedBy(served, route)),

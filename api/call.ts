@@ -33,8 +33,8 @@ export class Exchange {
   /** Set by the router, with the four below. */
   baseUrl = ''
   auth: Auth = 'public'
-  /** Path parameters as they are on the wire. */
-  captured: Readonly<Record<string, string>> = {}
+  /** A path parameter as it is on the wire. */
+  captured: (name: 'id' | 'label') => string | undefined = () => undefined
   match: Match | null = null
   /** What is wrong already. Thrown once it is known who calls, so that the answer can say whom it concerns. */
   refusal: AppError | null = null

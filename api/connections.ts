@@ -73,9 +73,8 @@ export function createConnections(settings: Settings): Connections {
   /** null = the call is taken. */
   function refusalOf(place: Place, request: IncomingMessage, address: string): keyof typeof words | null {
     if (place.underWay > mostPipelined) return 'pipelined'
-    if (alwaysAnswered.has(request.url?.split('?', 1)[0] ?? '')) return null
-    if (place.over !== null) return place.over
-    return behindProxy && callsByAddress.of(address) > mostOfOne ? 'address' : null
+    const over = place.over ?? (behindProxy && callsByAddress.of(address) > mostOfOne ? 'address' : null)
+    return over === null || alwaysAnswered.has(request.url?.split('?', 1)[0] ?? '') ? null : over
   }
 
   return {

@@ -76,8 +76,9 @@ function orderOf(path: string): string {
 export function matchOf(pattern: Pattern, method: string, captures: readonly string[]): Match | null {
   const route = pattern.routes.get(method === 'HEAD' ? 'GET' : method)
   if (route === undefined) return null
-  const decoded = pattern.names.map((name, index) => [name, decodePathValue(name, captures[index] ?? '')])
-  return { route, parameters: Object.fromEntries(decoded) as Record<string, string> }
+  const parameters: Record<string, string> = {}
+  for (const [index, name] of pattern.names.entries()) parameters[name] = decodePathValue(name, captures[index] ?? '')
+  return { route, parameters }
 }
 
 /** 404 for an unknown path; OPTIONS is answered here. What else is wrong is refused once it is known who calls. */
@@ -162,7 +163,7 @@ function finderOf(patterns: readonly Pattern[]): Finder {
 
 function choose(exchange: Exchange, pattern: Pattern, method: string, captures: readonly string[]): void {
   exchange.auth = pattern.auth
-  exchange.captured = Object.fromEntries(pattern.names.map((name, index) => [name, captures[index] ?? '']))
+  exchange.captured = (name) => captures[pattern.names.indexOf(name)]
   try {
     exchange.match = matchOf(pattern, method, captures)
     if (exchange.match === null) throw methodNotAllowed(method, pattern.allow)

@@ -26,7 +26,7 @@ export async function withinTime<T, Late = undefined>(
   work: Promise<T>,
   late: () => Late = () => undefined as Late,
 ): Promise<T | Late> {
-  const { promise: over, resolve, reject } = Promise.withResolvers<Late>()
+  const { promise, resolve, reject } = Promise.withResolvers<T | Late>()
   const timer = setTimeout(() => {
     try {
       resolve(late())
@@ -34,7 +34,12 @@ export async function withinTime<T, Late = undefined>(
       reject(error)
     }
   }, ms)
-  return Promise.race([work, over]).finally(() => clearTimeout(timer))
+  work.then(resolve, reject)
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** One piece of work at a time, in the order of asking; one that fails does not stop the next. */

@@ -15,7 +15,7 @@ import {
   toAppError,
 } from '../../engine/index.ts'
 import { cookieNamed, isOwn, redirect } from '../console/frame.ts'
-import { asksForJson, type FrameContext, type Middleware } from '../call.ts'
+import { asksForJson, type FrameContext } from '../call.ts'
 import { type Html, html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createCounter } from '../limits.ts'
@@ -205,21 +205,15 @@ export function pageRoute(wizard: Wizard, page: Page): Route {
 }
 
 /** A browser is shown a page also where no page has its address. */
-export function lostPages(wizard: Wizard): Middleware {
-  return (ctx, next) => (ctx.state.exchange.target.path.startsWith('/connect/') ? shownLost(wizard, ctx, next) : next())
-}
-
-async function shownLost(wizard: Wizard, ctx: FrameContext, next: () => Promise<unknown>): Promise<void> {
-  try {
-    await next()
-  } catch (thrown) {
-    const isLost = ctx.state.exchange.match === null && ['not_found', 'bad_request'].includes(toAppError(thrown).code)
-    if (!isLost || asksForJson(ctx)) throw thrown
-    const page = endPageOf(wizard, preferredLanguage(ctx.get('accept-language')), 'unknown')
-    ctx.status = statusOf.unknown
-    ctx.set(page.headers)
-    ctx.body = page.body
-  }
+export function showLost(wizard: Wizard, ctx: FrameContext, { code }: AppError): boolean {
+  const { target, match } = ctx.state.exchange
+  const isLost = match === null && (code === 'not_found' || code === 'bad_request')
+  if (!isLost || !target.path.startsWith('/connect/') || asksForJson(ctx)) return false
+  const page = endPageOf(wizard, preferredLanguage(ctx.get('accept-language')), 'unknown')
+  ctx.status = statusOf.unknown
+  ctx.set(page.headers)
+  ctx.body = page.body
+  return true
 }
 
 async function answer(

@@ -46,8 +46,9 @@ async function nameConcerned({ developer, user, captured }: Exchange, call: Call
   const { fault, code } = toAppError(thrown)
   // A handler that was reached has named them already; an unknown id names no user.
   if (developer === null || user !== null || fault !== 'caller' || code === 'not_found') return
-  const id = decodePercent(captured['id'] ?? '')
-  const label = captured['label'] === undefined ? undefined : decodePercent(captured['label'])
+  const [rawId, rawLabel] = [captured('id'), captured('label')]
+  const id = decodePercent(rawId ?? '')
+  const label = rawLabel === undefined ? undefined : decodePercent(rawLabel)
   if (!id || label === null) return
   const found: Promise<unknown> = label === undefined ? findUser(call, id) : findAccount(call, id, label)
   // The refusal is the answer, whatever comes of this.
@@ -90,6 +91,7 @@ export function readInput(
 }
 
 function withoutEmpty(values: Exchange['values'], names = Object.keys(values)): Exchange['values'] {
+  if (!names.some((name) => values[name] === '')) return values
   return Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== '' || !names.includes(name)))
 }
 

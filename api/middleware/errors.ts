@@ -30,12 +30,14 @@ function wordsOf({ code, message }: AppError, requestId: string): string {
   return code === 'internal' ? `internal error; request id ${requestId}` : (ownWords[code] ?? message)
 }
 
-export function errorAnswers(log: Logger): Middleware {
+/** `shown` answers some errors by a page of its own. */
+export function errorAnswers(log: Logger, shown: (ctx: FrameContext, error: AppError) => boolean): Middleware {
   return async (ctx, next) => {
     try {
       await next()
     } catch (thrown) {
       const error = inCallersWords(ctx, toAppError(thrown))
+      if (shown(ctx, error)) return
       report(log, ctx, error)
       // Too late for an answer: the client must not take half a body for a whole one.
       if (ctx.headerSent) ctx.res.destroy()

@@ -9,7 +9,7 @@
  */
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
-import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
+import { Agent, type Dispatcher, buildConnector, errors } from 'undici'
 import { AppError, errnoOf, isTlsCode, shortageOf, toAppError } from '../errors.ts'
 import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
 
@@ -75,39 +75,59 @@ interface Outgoing {
   readonly body?: string | Uint8Array
 }
 
+/** Not by undici's `request`: it makes a stream of each answer, and needs a signal for the deadline. */
 async function sendOver(dispatcher: Agent, limits: HttpLimits, url: string, outgoing: Outgoing): Promise<HttpAnswer> {
-  const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(), limits.timeoutMs)
+  const answer = collect(limits.maxResponseBytes)
+  const timer = setTimeout(() => {
+    answer.end(new AppError('timeout', `no complete answer within ${limits.timeoutMs} ms`))
+  }, limits.timeoutMs)
   try {
+    const { origin, pathname, search } = new URL(url)
     // A receiver may answer and take no more of a body: the connection of a large one ends with its answer.
     const reset = (outgoing.body?.length ?? 0) > largeBytes
-    const answer = await request(url, { ...outgoing, reset, dispatcher, signal: deadline.signal })
-    const body = await readBody(answer.body, limits.maxResponseBytes)
-    return { status: answer.statusCode, headers: flat(answer.headers), body }
+    dispatcher.dispatch({ ...outgoing, origin, path: pathname + search, reset }, answer.handler)
+    return await answer.whole
   } catch (error) {
-    if (deadline.signal.aborted) {
-      throw new AppError('timeout', `no complete answer within ${limits.timeoutMs} ms`, { cause: error })
-    }
     throw toNetworkError(error)
   } finally {
     clearTimeout(timer)
   }
 }
 
-async function readBody(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
+/** An answer as it comes in; `end` gives it up, and ends its connection. */
+function collect(maxBytes: number) {
+  const { promise: whole, resolve, reject } = Promise.withResolvers<HttpAnswer>()
   const kept: Buffer[] = []
-  let keptBytes = 0
-  let seen = 0
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    seen += chunk.length
-    if (keptBytes < maxBytes) {
-      const part = chunk.subarray(0, maxBytes - keptBytes)
-      kept.push(part)
-      keptBytes += part.length
-    }
-    if (seen > Math.max(maxBytes, drainBytes)) break
+  let [left, seen] = [maxBytes, 0]
+  let head: Pick<HttpAnswer, 'status' | 'headers'> = { status: 0, headers: {} }
+  let request: Dispatcher.DispatchController | null = null
+  let over: Error | null = null
+  const finish = (): void => resolve({ ...head, body: Buffer.concat(kept).toString('utf8') })
+  const end = (error: Error): void => {
+    over = error
+    reject(error)
+    request?.abort(error)
   }
-  return Buffer.concat(kept).toString('utf8')
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(controller) {
+      request = controller
+      if (over !== null) controller.abort(over)
+    },
+    onResponseStart(_controller, status, headers) {
+      if (status >= 200) head = { status, headers: flat(headers) }
+    },
+    onResponseData(_controller, chunk) {
+      seen += chunk.length
+      if (left > 0) kept.push(chunk.subarray(0, left))
+      left -= chunk.length
+      if (seen <= Math.max(maxBytes, drainBytes)) return
+      finish()
+      end(new Error('the rest of the answer is not wanted'))
+    },
+    onResponseEnd: finish,
+    onResponseError: (_controller, error) => reject(error),
+  }
+  return { whole, handler, end }
 }
 
 function flat(headers: Record<string, string | string[] | undefined>): Record<string, string> {

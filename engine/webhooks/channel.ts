@@ -26,6 +26,8 @@ interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'ran
 type Settle = (row: OutboxRecord, handled: Handled | null) => void
 
 const stallMs = 2_000
+/** While callbacks go out well, the chart hears so as often as this. */
+const toldEveryMs = 1000
 
 export class Channel {
   readonly #id: string
@@ -48,6 +50,8 @@ export class Channel {
   /** No file was left for a connection: until then no row is taken, whosever it is. */
   #shortUntil = 0
   #lastProbed: string | null = null
+  /** When the chart heard last that a callback was delivered; of a failure since it would know better. */
+  #toldAt = -Infinity
   /** The row whose attempt ended last. */
   last: OutboxRecord | null = null
 
@@ -115,6 +119,7 @@ export class Channel {
   #restart(running: boolean): void {
     this.#running = running
     this.#run += 1
+    this.#toldAt = -Infinity
     this.#saidIdle = false
     this.#claiming = false
     this.#lines.reset()
@@ -253,12 +258,13 @@ export class Channel {
 
   /** Never rejects. */
   async #report(row: OutboxRecord, handling: Promise<Handled>): Promise<void> {
-    const { notify, now, log } = this.#deps
+    const { notify, log } = this.#deps
     try {
       const { attempt, failure } = await handling
       if (attempt === null) return
-      if (failure === null) notify({ type: 'delivered', at: now() })
+      if (failure === null) this.#tellDelivered()
       else {
+        this.#toldAt = -Infinity
         const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
         notify({ type, failure: this.#failureOf(failure, attempt) })
       }
@@ -267,6 +273,13 @@ export class Channel {
       const level = isAppError(error, 'shutting_down') ? 'debug' : 'error'
       log[level]({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
     }
+  }
+
+  #tellDelivered(): void {
+    const at = this.#deps.now()
+    if (Math.abs(at - this.#toldAt) < toldEveryMs) return
+    this.#toldAt = at
+    this.#deps.notify({ type: 'delivered', at })
   }
 
   #failureOf(failure: NonNullable<Handled['failure']>, { at }: DeliveryAttempt): DeliveryFailure {

@@ -86,9 +86,10 @@ export function createComposer(parts: WebhookParts) {
 }
 
 function webhookSecrets({ targets, sealer, now }: WebhookParts, webhookId: string | null): string[] {
-  const webhook = webhookId === null ? undefined : targets.get(webhookId)?.webhook
-  if (webhook === undefined) return []
-  return validSecrets(openSecrets(sealer, webhook.id, webhook.sealedSecrets), now()).map((one) => one.secret)
+  const target = webhookId === null ? null : targets.get(webhookId)
+  if (target === null) return []
+  target.secrets ??= openSecrets(sealer, target.webhook.id, target.webhook.sealedSecrets)
+  return validSecrets(target.secrets, now()).map((one) => one.secret)
 }
 
 /** Of no message: a sample of a webhook, or to a bare URL. */

@@ -7,6 +7,7 @@ import { isAppError } from '../errors.ts'
 import { yieldToLoop } from '../waits.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
+import type { Secret } from '../secrets/list.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { ChangeDraft, Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
@@ -16,6 +17,8 @@ import { compileMatcher, isFirst, type Known, type Matcher } from './match.ts'
 export interface Target {
   webhook: WebhookRecord
   matcher: Matcher
+  /** Its secrets once they were needed: to open them for each callback costs more than to sign it. */
+  secrets?: readonly Secret[] | undefined
   /** Account → thread ids that the thread filter's reference leads to; absent = not found, or not looked up lately. */
   readonly threads: LRUCache<string, Set<string>>
 }
@@ -84,7 +87,7 @@ export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger) {
     /** Other than its filters: nothing to compile. */
     touch(webhookId: string, patch: Partial<WebhookRecord>): void {
       const target = byId.get(webhookId)
-      if (target !== undefined) target.webhook = { ...target.webhook, ...patch }
+      if (target !== undefined) Object.assign(target, { webhook: { ...target.webhook, ...patch }, secrets: undefined })
     },
     remove,
     get: (webhookId: string): Target | null => byId.get(webhookId) ?? null,

@@ -364,4 +364,34 @@ suite('rows of a channel', () => {
     await channel.settled()
     assert.deepEqual(handled, [one.id])
   })
+
+  test('the chart hears of deliveries once a second, and of the first one after a failure', async () => {
+    const heard: string[] = []
+    let [now, status] = [1000, 200]
+    const channel = new Channel('c', {
+      store: { outbox: { pending: () => Promise.resolve([]) } },
+      attempts: {
+        handle: () => {
+          const attempt = { at: now, durationMs: 1, status, error: null, response: '' }
+          const failure = status === 200 ? null : ({ message: 'no', scope: 'row', retryAfterMs: null } as const)
+          return Promise.resolve({ until: null, attempt, failure })
+        },
+      },
+      log: silentLogger,
+      now: () => now,
+      random: () => 0.5,
+      config: readConfig({}),
+      notify: ({ type }) => void heard.push(`${type} ${now}`),
+    })
+    const send = async (at: number, answer = 200): Promise<void> => {
+      ;[now, status] = [at, answer]
+      channel.sendNow(one)
+      await channel.settled()
+    }
+    for (const at of [1000, 1001, 1999, 2000, 2001]) await send(at)
+    await send(2002, 500)
+    await send(2003)
+    await send(2004)
+    assert.deepEqual(heard, ['delivered 1000', 'delivered 2000', 'row.failed 2002', 'delivered 2003'])
+  })
 })
