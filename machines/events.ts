@@ -172,10 +172,17 @@ export interface Activation extends Moment {
   readonly scheduleMs?: readonly number[]
 }
 
+/** Another node has stored this health: what this one has counted and not stored is void. */
+export interface Adoption {
+  readonly health: WebhookHealth
+  readonly at: number
+}
+
 export type WebhookEvent =
   /** active=1: clear `failure` and try at once, from now on along `scheduleMs` (absent = as before). */
   | ({ readonly type: 'ACTIVATE' } & Activation)
   | { readonly type: 'DEACTIVATE' }
+  | ({ readonly type: 'ADOPT' } & Adoption)
   | { readonly type: 'WAKE' }
   | { readonly type: 'STOP' }
   | { readonly type: 'delivered'; readonly at: number }

@@ -10,13 +10,14 @@
  *   recovering  drain broke by an error of ours (the store is away).
  *   paused      no rows are kept: that is the engine's part.
  *   `delivered` (a callback that was under way, or sent by hand) leads to draining from wherever it is active.
+ *   ADOPT (another node has stored the health) leads to waiting, or to draining, as that health says.
  * health: follows the context. A failing period is announced once; after abandonMs of it no more than one row is tried,
  *   every probeMs, until one is delivered. row.failed, the failure of one row while others may succeed, counts as well,
  *   but never holds the others up before that.
  * records: health is given to `report` until it succeeds. It never holds up work.
  */
 import type { SnapshotFrom } from 'xstate'
-import type { Activation, DeliveryFailure, ProbeOutput } from './events.ts'
+import type { Activation, Adoption, DeliveryFailure, ProbeOutput } from './events.ts'
 import { recordStates } from './records.ts'
 import { startWebhookContext, webhookChart, type WebhookContext, webhookReportOf } from './webhook.rules.ts'
 
@@ -32,6 +33,7 @@ const failure = ({ event }: ActionArgs<{ readonly failure: DeliveryFailure }>) =
 
 const delivered = { type: 'delivered', params: at } as const
 const activate = { type: 'activate', params: activation } as const
+const adopt = { type: 'adopt', params: ({ event }: ActionArgs<Adoption>) => event } as const
 const failRow = { type: 'failRow', params: failure } as const
 const stalled = {
   target: 'waiting',
@@ -50,12 +52,13 @@ const draining = webhookChart.createStateConfig({
   initial: 'claiming',
   // A callback actor does not end by itself; if it does, that is an error of ours as any other.
   invoke: { id: 'drain', src: 'drain', input: webhook, onDone: 'recovering', onError: 'recovering' },
-  always: [gone, { guard: 'isAbandoned', target: 'waiting' }],
+  always: [gone, { guard: 'isAbandoned', target: 'waiting' }, { guard: 'mustWait', target: 'waiting' }],
   on: {
     'delivery.failed': { target: 'deciding', actions: { type: 'fail', params: failure } },
     delivered: { target: '.sending', actions: delivered },
     'row.failed': { target: '.sending', actions: failRow },
     ACTIVATE: { target: '.sending', actions: [activate, 'wakeDrain'] },
+    ADOPT: { actions: adopt },
   },
   states: {
     claiming: {
@@ -149,6 +152,7 @@ const active = webhookChart.createStateConfig({
     DEACTIVATE: { target: 'paused', actions: 'deactivate' },
     delivered: { target: '.draining', actions: delivered },
     ACTIVATE: { target: '.draining', actions: activate },
+    ADOPT: { target: '.starting', actions: adopt },
   },
   states: {
     starting: { always: [{ guard: 'mustWait', target: 'waiting' }, { target: 'draining' }] },
@@ -222,7 +226,7 @@ export const webhookMachine = webhookChart.createMachine({
             active,
             paused: {
               tags: 'paused',
-              on: { ACTIVATE: { target: 'active.draining', actions: activate } },
+              on: { ACTIVATE: { target: 'active.draining', actions: activate }, ADOPT: { actions: adopt } },
             },
           },
         },

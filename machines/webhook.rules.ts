@@ -10,6 +10,7 @@ import { assign, emit, sendTo, setup } from 'xstate'
 import { scheduleMs, spreadMs, stirred, timerMs } from './backoff.ts'
 import type {
   Activation,
+  Adoption,
   DeliveryFailure,
   DrainEvent,
   FailureAnnouncement,
@@ -245,6 +246,16 @@ function afterDeactivate({ health, revision }: WebhookContext): Part {
   return { active: false, health: { ...health, retryAt: null }, revision: revision + 1 }
 }
 
+/** What another node has stored is the truth, and that node has announced it. A 410 stays to be stored. */
+function afterAdopt(context: WebhookContext, { health, at }: Adoption): Part {
+  return {
+    ...heard(context, at),
+    health,
+    roundAt: health.consecutiveFailures === 0 ? context.roundAt : at,
+    announcements: context.goneAt === null ? [] : context.announcements,
+  }
+}
+
 /** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
 function webhookWaitMs({ health, heardAt, settings }: WebhookContext): number {
   const longest = Math.max(settings.probeMs, settings.retryAfterMaxMs, settings.stallRetryMs * 2)
@@ -309,6 +320,7 @@ export const webhookChart = setup({
     waited: assign(({ context }) => heard(context, context.health.retryAt ?? context.heardAt)),
     activate: assign(({ context }, activation: Activation) => afterActivate(context, activation)),
     deactivate: assign(({ context }) => afterDeactivate(context)),
+    adopt: assign(({ context }, adoption: Adoption) => afterAdopt(context, adoption)),
     noteNews: assign({ woken: true }),
     clearNews: assign({ woken: false }),
     wakeDrain: sendTo('drain', { type: 'WAKE' }),

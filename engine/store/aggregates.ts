@@ -195,9 +195,15 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
       webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     edit: (id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>) =>
       webhooks.edit({ id }, patch),
-    /** The rows first. Here and below: of a webhook that went meanwhile nothing is left, as it is never sent. */
-    recordHealth: async (id: string, health: WebhookHealth, outbox: readonly OutboxRecord[]) => {
-      if ((await webhooks.edit({ id }, { health }, {}, outbox)) === null) await removeWebhook(id)
+    /**
+     * The rows first. Here and below: of a webhook that went meanwhile nothing is left, as it is never sent. `from`:
+     * the health that is replaced; false = it is another one by now.
+     */
+    recordHealth: async (id: string, health: WebhookHealth, outbox: readonly OutboxRecord[], from?: WebhookHealth) => {
+      const expected = from === undefined ? {} : { health: from }
+      if ((await webhooks.edit({ id }, { health }, expected, outbox)) !== null) return true
+      if (from === undefined || (await webhooks.find({ id })) === null) await removeWebhook(id)
+      return false
     },
     remove: removeWebhook,
     scan: (webhookId: string, accountId: string) => scans.find({ webhookId, accountId }),

@@ -269,8 +269,8 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
     limit: number,
     after?: OutboxKey | null,
   ): Promise<{ readonly count: number; readonly next: OutboxKey | null }>
-  /** A paused webhook keeps no backlog: its pending message rows become 'skipped'. Answers how many. */
-  skipPending(channelId: string, reason: string, now: number): Promise<number>
+  /** A paused webhook keeps no backlog: its pending message rows, of every slot, end so. Answers how many. */
+  skipPending(channelId: string, reason: string, now: number, end?: 'skipped' | 'failed'): Promise<number>
 }
 
 export interface OutboxResult extends Pick<OutboxRecord, 'id' | 'state' | 'dueAt' | 'finishedAt' | 'reason'> {

@@ -86,6 +86,17 @@ export class Lease {
   }
 }
 
+const turnMs = 10_000
+
+/**
+ * The part of a number that one of several nodes has; `place`: its own among them. Where there is less than one for
+ * each, they take turns.
+ */
+export function partOf(most: number, place: number, nodes: number, at: number): number {
+  const shift = most < nodes ? Math.floor(at / turnMs) : 0
+  return Math.floor(most / nodes) + ((place + shift) % nodes < most % nodes ? 1 : 0)
+}
+
 /** News for other nodes: they read the record again. */
 export interface News {
   readonly what: 'account' | 'user' | 'webhook' | 'developer' | 'channel' | 'settings'
@@ -121,6 +132,8 @@ export interface Nodes {
   address(): string | null
   /** Where the others listen; `working`: only of those that own slots. */
   others(working?: boolean): string[]
+  /** This process's part of what those that own slots may have or do together. */
+  part(most: number): number
   /** Takes slots and starts their work. `address`: where this one listens. Resolves when the first ones are started. */
   start(work: SlotWork, address: string | null): Promise<void>
   /** Looks at the database now. */
@@ -145,6 +158,7 @@ export function soleNode(): Nodes {
     ownsAny: () => true,
     address: () => null,
     others: () => [],
+    part: (most) => most,
     start: (work) => work.gained(allSlots),
     look: () => Promise.resolve(),
     tell: () => Promise.resolve(),

@@ -6,7 +6,6 @@
 import { createActor, fromCallback, fromPromise } from 'xstate'
 import { AppError, toAppError } from '../errors.ts'
 import { ActorRegistry } from '../observe/registry.ts'
-import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import { freshHealth } from '../store/rows.ts'
@@ -14,6 +13,7 @@ import { type Attempts, scheduleOf } from './attempts.ts'
 import { failureRow } from './callbacks.ts'
 import { Channel } from './channel.ts'
 import type { WebhookParts } from './index.ts'
+import { SharedHealth } from './shared-health.ts'
 import { dated } from './targets.ts'
 import type {
   DrainEvent,
@@ -37,17 +37,25 @@ export class Actors {
   readonly #deps: ActorsDeps
   readonly #channels = new Map<string, Channel>()
   readonly registry: Registry
+  readonly #health: SharedHealth
   /** stopAll was called: rows that are stored from now on wait for the next start. */
   #ended = false
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps
-    this.registry = createRootActors(deps, this.#channels, (channelId) => void this.#endIfDone(channelId))
+    this.#health = new SharedHealth(deps, (id, health) => {
+      const waits = this.registry.snapshot(id)?.hasTag('draining') === false
+      if (waits && health.retryAt === null) this.#channels.get(id)?.recovered(true)
+      this.registry.send(id, { type: 'ADOPT', health, at: deps.now() })
+    })
+    const stepped = (channelId: string): void => void this.#endIfDone(channelId)
+    this.registry = createRootActors({ ...deps, health: this.#health }, this.#channels, stepped)
   }
 
   start(channelId: string): Channel {
     const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
-    const channel = this.#channels.get(channelId) ?? new Channel(channelId, { ...this.#deps, notify })
+    const parts = { ...this.#deps, notify, shared: this.#health }
+    const channel = this.#channels.get(channelId) ?? new Channel(channelId, parts)
     this.#channels.set(channelId, channel)
     this.registry.start(channelId, inputOf(this.#deps, channelId))
     return channel
@@ -90,6 +98,11 @@ export class Actors {
     this.#ensure(webhookId)?.recovered()
     const scheduleMs = scheduleOf(this.#deps, webhookId)
     this.registry.send(webhookId, { type: 'ACTIVATE', now: now(), jitter: random(), scheduleMs })
+  }
+
+  /** The record was read again: another node may have written it. */
+  adopt(webhook: WebhookRecord): void {
+    this.#health.read(webhook)
   }
 
   deactivate(webhookId: string): void {
@@ -165,9 +178,13 @@ function isBareUrl(channelId: string): boolean {
   return channelId.startsWith('u')
 }
 
+interface RootDeps extends ActorsDeps {
+  readonly health: SharedHealth
+}
+
 /** `stepped`: the chart of a bare URL has made a step. */
 function createRootActors(
-  deps: ActorsDeps,
+  deps: RootDeps,
   channels: ReadonlyMap<string, Channel>,
   stepped: (channelId: string) => void,
 ): Registry {
@@ -190,8 +207,7 @@ function createRootActors(
       probe: workOf((channel) => channel.probe()),
       report: fromPromise<unknown, WebhookReport>(async ({ input }) => {
         const last = channels.get(input.webhookId)?.last ?? { userId: null, accountId: null }
-        for (const notice of await storeReport(deps, input, last)) deps.reread(notice.channelId)
-        if (input.announcements.length > 0) deps.changed(input.webhookId)
+        for (const notice of await storeReport(deps, input, last)) deps.rereadAll(notice.channelId)
       }),
     },
   })
@@ -201,7 +217,10 @@ function createRootActors(
     kind: 'webhook',
     create(input, inspect) {
       const actor = createActor(machine, { input, inspect })
-      actor.on('*', (news) => noteNews(deps, news))
+      deps.health.begin(input.webhookId, input.health)
+      actor.on('*', (news) => {
+        if (deps.health.adopting !== input.webhookId) noteNews(deps, news)
+      })
       if (isBareUrl(input.webhookId)) actor.subscribe(() => stepped(input.webhookId))
       return actor
     },
@@ -250,17 +269,16 @@ function inputOf(deps: ActorsDeps, channelId: string): WebhookMachineInput {
  * ended last; it names the user whose callbacks wait. Answers the notices to send.
  */
 async function storeReport(
-  deps: ActorsDeps,
+  deps: RootDeps,
   news: WebhookReport,
   last: Pick<OutboxRecord, 'userId' | 'accountId'>,
 ): Promise<readonly OutboxRecord[]> {
-  const { store, targets } = deps
+  const { targets, health } = deps
   const webhook = targets.get(news.webhookId)?.webhook
   if (webhook === undefined) return []
   const notices = news.announcements.map((one) => noticeOf(deps, webhook, news, one, last))
-  if (news.goneAt === null) await store.webhooks.recordHealth(webhook.id, news.health, notices)
-  else await endByGone(deps, webhook, news, notices)
-  targets.touch(webhook.id, { health: news.health })
+  if (news.goneAt !== null) await endByGone(deps, webhook, news, notices)
+  else await health.write(webhook.id, news.health, notices)
   return notices.filter(({ state }) => state === 'pending')
 }
 
@@ -287,27 +305,21 @@ function noticeOf(
  * the last: a crash before it leaves the webhook active, and the next 410 makes the same notice.
  */
 async function endByGone(
-  { store, targets, now }: ActorsDeps,
+  { store, targets, now, health: shared, changed }: RootDeps,
   webhook: WebhookRecord,
   { health }: WebhookReport,
   notices: readonly OutboxRecord[],
 ): Promise<void> {
   const ended = { active: false, ...dated(webhook, { active: false }, now()) }
   targets.touch(webhook.id, ended)
-  await failWaiting(store.outbox, webhook.id, now)
+  await shared.hold(webhook.id)
+  await store.outbox.skipPending(webhook.id, 'the receiver answered 410 Gone', now(), 'failed')
   await store.outbox.enqueue(notices)
   // The developer's edit with active=1 may have come meanwhile: it counts.
   const edited = targets.get(webhook.id)?.webhook.active === true
   await store.webhooks.edit(webhook.id, { health, ...(edited ? {} : ended) })
-}
-
-async function failWaiting(outbox: Store['outbox'], channelId: string, now: () => number): Promise<void> {
-  const reason = 'the receiver answered 410 Gone'
-  const next = () => outbox.pending(channelId, [], 200)
-  for (let rows = await next(); rows.length > 0; rows = await next()) {
-    const ended = { attempt: null, state: 'failed', finishedAt: now(), reason } as const
-    await outbox.record(rows.map(({ id, dueAt }) => ({ ...ended, id, dueAt })))
-  }
+  targets.touch(webhook.id, { health })
+  changed(webhook.id)
 }
 
 const newsLines: Readonly<Record<WebhookEmitted['type'], string>> = {

@@ -15,11 +15,14 @@ import type { Attempts, Handled } from './attempts.ts'
 import type { WebhookParts } from './index.ts'
 import { Lines } from './lines.ts'
 import { aheadMost } from './read-ahead.ts'
+import type { SharedHealth } from './shared-health.ts'
 
 interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'random'> {
   readonly store: { readonly outbox: Pick<OutboxStore, 'pending'> }
   readonly attempts: Pick<Attempts, 'handle'>
   readonly notify: (event: WebhookEvent) => void
+  /** What other nodes that send for the same webhook leave to this one; absent = there are none. */
+  readonly shared?: Pick<SharedHealth, 'places' | 'takeTurn'>
 }
 
 /** What came of a row; null = an error of ours. */
@@ -28,6 +31,8 @@ type Settle = (row: OutboxRecord, handled: Handled | null) => void
 const stallMs = 2_000
 /** While callbacks go out well, the chart hears so as often as this. */
 const toldEveryMs = 1000
+/** Where other nodes have all places. */
+const noPlaceMs = 1_000
 
 export class Channel {
   readonly #id: string
@@ -47,7 +52,7 @@ export class Channel {
   /** Rows that failed before this time do not wait for their own. `probed`: a delivered callback set it, no edit. */
   #recovery = { at: 0, probed: false }
   #saidIdle = false
-  /** No file was left for a connection: until then no row is taken, whosever it is. */
+  /** No place, or no file, was left for a connection: until then no row is taken, whosever it is. */
   #shortUntil = 0
   #lastProbed: string | null = null
   /** When the chart heard last that a callback was delivered; of a failure since it would know better. */
@@ -90,8 +95,8 @@ export class Channel {
   }
 
   /** The receiver is back: rows that failed before do not wait for their own time. */
-  recovered(): void {
-    this.#recovery = { at: this.#deps.now(), probed: false }
+  recovered(probed = false): void {
+    this.#recovery = { at: this.#deps.now(), probed }
     this.release()
   }
 
@@ -136,7 +141,9 @@ export class Channel {
 
   #sendReady(): void {
     if (this.#deps.now() < this.#shortUntil) return
-    const concurrency = this.#deps.config.MAILROOM_WEBHOOK_CONCURRENCY
+    const { config, shared, now } = this.#deps
+    const concurrency = shared?.places(this.#id) ?? config.MAILROOM_WEBHOOK_CONCURRENCY
+    if (concurrency === 0 && this.#lines.isReady()) this.#shortUntil = now() + noPlaceMs
     const historicalMost = Math.max(1, Math.floor(concurrency / 2))
     while (this.#underWay.size < concurrency) {
       const row = this.#lines.take({ historical: this.#historical < historicalMost })
@@ -291,16 +298,19 @@ export class Channel {
    * skipped and postponed rows are no answer. `next`: when the first of those that were postponed is due.
    */
   async probe(): Promise<ProbeOutput> {
-    const { now } = this.#deps
+    const { now, shared } = this.#deps
     const run = this.#run
     let next = Number.POSITIVE_INFINITY
     const nothing = () => ({ delivered: null, at: now(), next }) as const
+    let isOurs = shared === undefined
     const passed: string[] = []
     for (;;) {
       const byHand = this.#byHand
       const row = await this.#nextProbe(passed)
       if (row === null || run !== this.#run) return nothing()
-      if (byHand !== this.#byHand) continue
+      isOurs ||= (await shared?.takeTurn(this.#id)) === true
+      if (!isOurs) return nothing()
+      if (byHand !== this.#byHand || run !== this.#run) continue
       this.#lines.claim(row)
       this.#lastProbed = row.accountId
       const work = this.#handle(row, 'probe', this.#settle)

@@ -207,8 +207,12 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   }
   targets.put(webhook)
   if (before === undefined) actors.start(id)
-  else if (before.active && !webhook.active) actors.deactivate(id)
-  else if (webhook.active && !before.active) actors.activate(id)
+  else if (before.active && !webhook.active) {
+    actors.deactivate(id)
+    // Until now its callbacks were planned here.
+    await store.outbox.skipPending(id, 'the webhook was paused', parts.now())
+  } else if (webhook.active && !before.active) actors.activate(id)
+  actors.adopt(webhook)
   await history.startFor(webhook)
 }
 

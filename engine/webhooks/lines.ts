@@ -66,6 +66,11 @@ export class Lines {
     this.#unread = true
   }
 
+  /** A row could be taken. */
+  isReady(): boolean {
+    return (this.#ready(0) ?? this.#ready(1)) !== undefined
+  }
+
   /** The next row to send; nothing else of its account goes out until `finish` or `block`. */
   take(allow: { readonly historical: boolean }): OutboxRecord | null {
     const [key, line] = this.#ready(0) ?? (allow.historical ? this.#ready(1) : undefined) ?? []

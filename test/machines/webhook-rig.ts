@@ -110,6 +110,7 @@ export function webhookRig(options: RigOptions = {}) {
       actor.send(event)
       await settle()
     },
+    adopts: (health: WebhookHealth) => rig.send({ type: 'ADOPT', health, at: now() }),
     async drains(event: WebhookEvent) {
       drain.last().sendBack(event)
       await settle()

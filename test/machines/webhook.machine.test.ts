@@ -291,6 +291,53 @@ test('a description has words and the last error', async () => {
   assert.equal(facts.attempt, 1)
 })
 
+describe('ADOPT: what another node has stored', () => {
+  const failing = { ...healthy, failure: true, consecutiveFailures: 3, failureVersion: 1, lastError: 'HTTP 503' }
+
+  test('is when to wait, and when to send again', async () => {
+    const rig = webhookRig()
+    await rig.adopts({ ...failing, retryAt: rig.now() + 1000 })
+    assert.equal(rig.tags(), 'active failed waiting')
+    await rig.pass(999)
+    await rig.adopts({ ...failing, retryAt: rig.now() + 1000 })
+    await rig.pass(999)
+    assert.equal(rig.tags(), 'active failed waiting', 'the newer one counts')
+    await rig.pass(1)
+    assert.equal(rig.tags(), 'active failed probing')
+    await rig.adopts(healthy)
+    assert.equal(rig.tags(), 'active draining healthy')
+    assert.deepEqual([rig.report.calls.length, rig.told()], [0, []], 'it is stored already')
+    await rig.adopts({ ...healthy, consecutiveFailures: 1 })
+    assert.equal(rig.tags(), 'active draining retrying')
+    assert.equal(rig.drain.runs.length, 2, 'what is sent goes on')
+  })
+
+  test('replaces what was counted here, and continues it', async () => {
+    const rig = webhookRig({ holdReports: true })
+    for (let step = 0; step < 3; step += 1) await rig.rowFails()
+    await rig.adopts({ ...healthy, consecutiveFailures: 2 })
+    assert.deepEqual(rig.health(), { ...healthy, consecutiveFailures: 2 })
+    await rig.rowFails({ startedAt: rig.now() - 1 })
+    assert.equal(rig.health().consecutiveFailures, 2, 'an attempt that was under way is of the same round')
+    await rig.rowFails()
+    rig.report.last().resolve(true)
+    await settle()
+    assert.deepEqual(
+      rig.report.last().input.announcements.map(({ version, news }) => [version, news]),
+      [[1, 'failing']],
+    )
+  })
+
+  test('neither ends a pause nor a 410 that has yet to be stored', async () => {
+    const rig = webhookRig({ holdReports: true })
+    await rig.rowFails({ permanent: 'gone' })
+    await rig.adopts(failing)
+    assert.equal(rig.tags(), 'failed paused')
+    const { announcements, goneAt } = rig.context()
+    assert.deepEqual([announcements.map(({ news }) => news), goneAt], [['gone'], rig.now()])
+  })
+})
+
 test('every transition of the chart is taken by one of these tests', () => {
   assert.ok(webhookCoverage.size > 40)
   assert.deepEqual(webhookCoverage.untaken(), [])

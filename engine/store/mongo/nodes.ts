@@ -13,7 +13,8 @@ import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../.
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { createExclusive, withinTime } from '../../waits.ts'
-import { allSlots, slotCount, slotOf, type Lease, type News, type Nodes, type Owner, type SlotWork } from '../slots.ts'
+import { allSlots, partOf, slotCount, slotOf } from '../slots.ts'
+import type { Lease, News, Nodes, Owner, SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { isDuplicate, within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
@@ -68,6 +69,8 @@ class MongoNode implements Nodes {
   #doing: Promise<void> | null = null
   #nodes: readonly NodeDoc[] = []
   #views: readonly SlotDoc[] = []
+  /** Ids of those that own slots, in the same order on each node. */
+  #owners: readonly string[] = []
   /** Version and ids of the nodes when the slots were read. */
   #readAt = ''
   /** Slots of the lease whose work has yet to be started. */
@@ -138,9 +141,13 @@ class MongoNode implements Nodes {
   }
 
   others(working = false): string[] {
-    const owners = working ? new Set(this.#views.map(({ owner }) => owner)) : null
-    const others = this.#nodes.filter(({ _id }) => _id !== this.#deps.member.id && (owners?.has(_id) ?? true))
-    return others.flatMap(({ address }) => address ?? [])
+    const others = this.#nodes.filter(({ _id }) => _id !== this.#deps.member.id)
+    return others.flatMap(({ _id, address }) => (working && !this.#owners.includes(_id) ? [] : (address ?? [])))
+  }
+
+  part(most: number): number {
+    const place = this.#owners.indexOf(this.#deps.member.id)
+    return place === -1 ? 0 : partOf(most, place, this.#owners.length, Date.now())
   }
 
   mayWrite(): boolean {
@@ -218,6 +225,8 @@ class MongoNode implements Nodes {
     const now = [shared.version, ...nodes.map(({ _id }) => _id)].join(' ')
     if (now === this.#readAt) return
     this.#views = await this.#slots.find({}).sort({ _id: 1 }).toArray()
+    const owners = new Set(this.#views.map(({ owner }) => owner))
+    this.#owners = nodes.flatMap(({ _id }) => (owners.has(_id) ? [_id] : [])).sort()
     this.#readAt = now
   }
 

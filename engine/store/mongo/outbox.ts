@@ -126,9 +126,10 @@ async function skipPending(
   channelId: string,
   reason: string,
   now: number,
+  state: 'skipped' | 'failed' = 'skipped',
 ): Promise<number> {
   const where = { ...pendingFilter(channelId), kind: 'message' } as const
-  const skip = { $set: { state: 'skipped', finishedAt: now, reason }, $inc: { v: 1 } } as const
+  const skip = { $set: { state, finishedAt: now, reason }, $inc: { v: 1 } } as const
   for (let total = 0; ;) {
     const rows = outbox.find(where, { ...read, projection: { _id: 1 } }).limit(stepRows)
     const ids = (await rows.toArray()).map(({ _id }) => _id)
@@ -195,6 +196,6 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
       return (await rows.toArray()).map(({ _id, count }) => ({ ..._id, count }))
     },
     requeue: (query, now, limit, after = null) => requeue(context, query, now, limit, after),
-    skipPending: (channelId, reason, now) => skipPending(context, channelId, reason, now),
+    skipPending: (channelId, reason, now, end) => skipPending(context, channelId, reason, now, end),
   }
 }

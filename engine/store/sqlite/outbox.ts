@@ -223,12 +223,18 @@ function requeue(
   return { count: rows.length, next: nextKey(rows, limit) }
 }
 
-async function skipPending(db: Database, channelId: string, reason: string, now: number): Promise<number> {
+async function skipPending(
+  db: Database,
+  channelId: string,
+  reason: string,
+  now: number,
+  state: 'skipped' | 'failed' = 'skipped',
+): Promise<number> {
   const select = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' AND kind = 'message' LIMIT ?+0`
   for (let total = 0; ;) {
     const step = await db.write(() => {
       const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]
-      for (const row of rows) tables.outbox.save(db, row, skipped(row, reason, now))
+      for (const row of rows) tables.outbox.save(db, row, { ...skipped(row, reason, now), state })
       return rows.length
     })
     total += step
@@ -262,6 +268,6 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
       return rows.map(([at, state, count]) => ({ at, state, count }))
     },
     requeue: (query, now, limit, after = null) => db.write(() => requeue(db, { ...query, after }, now, limit)),
-    skipPending: (channelId, reason, now) => skipPending(db, channelId, reason, now),
+    skipPending: (channelId, reason, now, end) => skipPending(db, channelId, reason, now, end),
   }
 }

@@ -197,6 +197,9 @@ export function attemptsContract({ store }: Subject): void {
         assert.deepEqual(await store.outbox.get(row.id), { ...row, state: 'skipped', finishedAt: 77, reason: 'paused' })
       }
       for (const row of [trial, sent, other]) assert.deepEqual(await store.outbox.get(row.id), row)
+      assert.equal(await store.outbox.skipPending(other.channelId, 'gone', 79, 'failed'), 1)
+      const ended = { ...other, state: 'failed', finishedAt: 79, reason: 'gone' }
+      assert.deepEqual(await store.outbox.get(other.id), ended)
       await store.outbox.record([result(first)])
       const late = await store.outbox.get(first.id)
       assert.deepEqual([late?.state, late?.finishedAt, late?.attemptCount], ['skipped', 77, 1])

@@ -108,6 +108,19 @@ export function webhooksContract({ store }: Subject): void {
       assert.deepEqual(await store.outbox.get(row.id), row)
     })
 
+    test('health that replaces another one is recorded only while that one is there', async () => {
+      const webhook = webhookRecord(newId())
+      await store.webhooks.create(webhook)
+      const failing = { ...freshHealth, failure: true, failingSince: epochStart }
+      assert.equal(await store.webhooks.recordHealth(webhook.id, failing, [], webhook.health), true)
+      const stored = (await store.webhooks.get(webhook.id))?.health
+      assert.equal(await store.webhooks.recordHealth(webhook.id, freshHealth, [], webhook.health), false)
+      assert.deepEqual(await store.webhooks.get(webhook.id), { ...webhook, health: failing })
+      assert.equal(await store.webhooks.recordHealth(webhook.id, freshHealth, [], stored), true)
+      assert.deepEqual(await store.webhooks.get(webhook.id), { ...webhook, health: freshHealth })
+      assert.equal(await store.webhooks.recordHealth(newId(), freshHealth, [], stored), false)
+    })
+
     test('a removal takes pending rows and scans along, and leaves the record of deliveries', async () => {
       const webhook = webhookRecord(newId())
       const other = webhookRecord(webhook.developerId)
