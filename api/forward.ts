@@ -10,8 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   AppError,
   type Engine,
+  followPath,
   isAppError,
   lookPath,
+  newId,
   type Owner,
   type PeerAnswer,
   toAppError,
@@ -28,8 +30,8 @@ const lookAgainMs = 250
 const misdirected = 421
 const retryAfterMs = 2000
 
-/** Whose call it is: an id that names a slot; 'any' = a node that owns slots. */
-type Key = { readonly id: string } | 'any' | null
+/** Whose call it is, by an id that names a slot; `isAny`: any node that owns slots will do. null = everybody's. */
+type Key = { readonly id: string; readonly isAny?: true } | null
 
 /** Of the path alone, as it is on the wire. */
 const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/?]+)/
@@ -40,6 +42,8 @@ const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
 /** The state of a sign-in ends with the token's slot; see consent.ts. */
 const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
 const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
+/** Of the query or the body, in any coding: no user is made, this one is changed. */
+const migrates = /migrate_account_id\W+([0-9a-f]{24})/
 /** Sessions of the console are in the memory of one node. */
 const ofConsole = /^\/console(?:[/?]|$)/
 
@@ -48,12 +52,7 @@ export function createForwarding(engine: Engine) {
 
   const keyOf = (request: IncomingMessage, served: Served): Promise<Key> => keyOfCall(engine, request, served)
 
-  function ownerOf(key: Exclude<Key, null>): Owner {
-    if (key !== 'any') return nodes.ownerOf(key.id)
-    if (nodes.ownsAny()) return 'here'
-    const [address] = nodes.others(true)
-    return address === undefined ? null : { address }
-  }
+  const ownerOf = ({ id, isAny }: Exclude<Key, null>): Owner => (isAny && nodes.ownsAny() ? 'here' : nodes.ownerOf(id))
 
   return {
     /** In front of the app, for clients. */
@@ -65,8 +64,12 @@ export function createForwarding(engine: Engine) {
         }
         keyOf(request, served).then(
           (key) => {
-            if (key === null || ownerOf(key) === 'here') app(request, response)
-            else void forward(engine, request, response, () => ownerOf(key), app)
+            if (key === null || (!key.isAny && ownerOf(key) === 'here')) app(request, response)
+            else {
+              // Only the body says whether a user is made or changed.
+              const of = (body: Buffer | null): Owner => ownerOf((key.isAny ? migrated(body) : null) ?? key)
+              void forward(engine, request, response, of, app)
+            }
           },
           (error: unknown) => answerError(response, toAppError(error)),
         )
@@ -75,9 +78,10 @@ export function createForwarding(engine: Engine) {
     /** In front of the app, for other nodes. */
     inner(app: RequestListener): RequestListener {
       return (request, response) => {
-        if (request.url === lookPath) {
-          void nodes.look()
-          response.writeHead(204).end()
+        if (request.url === lookPath || request.url === followPath) {
+          const look = nodes.look()
+          if (request.url === lookPath) response.writeHead(204).end()
+          else void look.then(() => response.writeHead(204).end())
           return
         }
         markRelayed(request)
@@ -98,7 +102,7 @@ async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessag
   if (!operators && /^\/(?:admin|console)(?:[/?]|$)/.test(url)) return null
   const user = ofUser.exec(url)?.[1]
   if (user !== undefined) return { id: user }
-  if (makesUser.test(url)) return method === 'POST' ? 'any' : null
+  if (makesUser.test(url)) return method === 'POST' ? (migrated(url) ?? { id: newId(), isAny: true }) : null
   const token = (ofToken.exec(url) ?? ofSignIn.exec(url))?.[1]
   if (token !== undefined) return { id: token }
   if (ofConsole.test(url)) return { id: 'console' }
@@ -108,6 +112,11 @@ async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessag
   if (webhook !== undefined) return owned(await store.webhooks.get(webhook))
   const delivery = ofDelivery.exec(url)?.[1]
   return delivery === undefined ? null : owned(await store.outbox.get(delivery))
+}
+
+function migrated(text: Buffer | string | null): Key {
+  const id = migrates.exec(text?.toString('latin1') ?? '')?.[1]
+  return id === undefined ? null : { id }
 }
 
 function owned(row: { readonly userId: string | null; readonly developerId: string } | null): Key {
@@ -135,7 +144,8 @@ async function forward(
   engine: Engine,
   request: IncomingMessage,
   response: ServerResponse,
-  ownerOf: () => Owner,
+  /** By the body that is held. */
+  ownerOf: (held: Buffer | null) => Owner,
   app: RequestListener,
 ): Promise<void> {
   const { nodes } = engine.store
@@ -144,27 +154,33 @@ async function forward(
   response.once('close', () => gone.abort())
   const isLong =
     request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > heldBytes
-  let body: Buffer | IncomingMessage | null = request
+  let held: Buffer | null | undefined
+  const owner = (): Owner => ownerOf(held ?? null)
+  // A call whose body has been read is passed on to this very process too.
+  const addressNow = (): string | null => {
+    const now = owner()
+    return now === 'here' ? nodes.address() : (now?.address ?? null)
+  }
   try {
     while (!gone.signal.aborted) {
-      const owner = ownerOf()
-      if (owner === 'here' && body === request) {
+      if (owner() === 'here' && isLong) {
         app(request, response)
         return
       }
-      const address = owner === 'here' ? nodes.address() : (owner?.address ?? null)
+      if (owner() !== null && held === undefined && !isLong) {
+        continueBody(request, response)
+        held = await heldBody(request)
+      }
+      const address = addressNow()
       if (address !== null && (!isLong || (await isAt(engine, address)))) {
-        if (body === request) {
-          continueBody(request, response)
-          if (!isLong) body = await heldBody(request)
-        }
+        if (isLong) continueBody(request, response)
         const call = {
           method: request.method ?? 'GET',
           path: request.url ?? '/',
           headers: headersOf(engine, request),
-          body,
+          body: isLong ? request : (held ?? null),
         }
-        const answer = await ask(engine, address, call, ownerOf, gone.signal)
+        const answer = await ask(engine, address, call, addressNow, gone.signal)
         if (answer !== null) {
           await passOn(response, answer)
           return
@@ -202,14 +218,14 @@ async function ask(
   { peers }: Engine,
   address: string,
   call: Call,
-  ownerOf: () => Owner,
+  addressNow: () => string | null,
   gone: AbortSignal,
 ): Promise<PeerAnswer | null> {
   const isRead = call.method === 'GET' || call.method === 'HEAD'
   const replaced = new AbortController()
   const timer = setInterval(() => {
-    const owner = ownerOf()
-    if (owner === 'here' || (owner !== null && owner.address !== address)) replaced.abort()
+    const now = addressNow()
+    if (now !== null && now !== address) replaced.abort()
   }, lookAgainMs)
   try {
     const answer = await peers.call(address, { ...call, signal: AbortSignal.any([gone, replaced.signal]) })

@@ -50,6 +50,7 @@ interface Deps {
 }
 
 type Read = () => Promise<DeveloperRecord | null>
+type Patch = Parameters<Store['developers']['edit']>[1]
 
 export function createDevelopers(deps: Deps) {
   const { store, sealer } = deps
@@ -129,10 +130,16 @@ function createKnown(deps: Deps) {
     return found
   }
 
-  async function edit(id: string, patch: Parameters<Store['developers']['edit']>[1]): Promise<DeveloperRecord> {
+  async function edit(
+    id: string,
+    patch: Patch,
+    changed: typeof keyChanged = () => undefined,
+  ): Promise<DeveloperRecord> {
     const developer = await store.developers.edit(id, patch)
     if (developer === null) throw notFound('developer', id)
     forget(developer)
+    changed(developer)
+    await store.nodes.tell({ what: 'developer', id })
     return developer
   }
 
@@ -142,12 +149,7 @@ function createKnown(deps: Deps) {
     byId.delete(id)
   }
 
-  async function editKey(id: string, patch: Parameters<typeof edit>[1]): Promise<DeveloperRecord> {
-    const developer = await edit(id, patch)
-    keyChanged(developer)
-    await store.nodes.tell({ what: 'developer', id })
-    return developer
-  }
+  const editKey = (id: string, patch: Patch): Promise<DeveloperRecord> => edit(id, patch, keyChanged)
 
   async function reread(id: string): Promise<void> {
     const developer = await store.developers.get(id)

@@ -210,6 +210,8 @@ type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
 
 /** Asks another node to look at the database. */
 export const lookPath = '/look'
+/** The same; it answers when it has looked, and followed all news. */
+export const followPath = '/follow'
 
 /** Where this process listens for other nodes; null = it has none. */
 async function listenForNodes(
@@ -231,10 +233,11 @@ function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: 
   const { config, log, metrics, tracing, store, http, peers, budget, undo, accounts, webhooks, history, settings } =
     parts
   const { nodes } = store
-  const announce = (): void => {
-    for (const address of nodes.others()) void peers.tell(address, lookPath)
+  const tellAll = async (path: string): Promise<void> => {
+    await Promise.all(nodes.others().map((address) => peers.tell(address, path)))
   }
-  const work = createSlotWork({ ...parts, announce })
+  const announce = (): void => void tellAll(lookPath)
+  const work = createSlotWork({ ...parts, announce, announceNews: () => tellAll(followPath) })
   let state: 'starting' | 'started' | 'stopped' = 'starting'
   let draining = false
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]

@@ -12,13 +12,14 @@ interface Deps {
   readonly webhooks: Pick<Webhooks, 'gained' | 'shed' | 'rereadWebhook' | 'rereadChannel'>
   readonly developers: Pick<Developers, 'reread'>
   readonly settings: Pick<Settings, 'load'>
-  readonly announce: () => void
+  readonly announce: SlotWork['announce']
+  readonly announceNews: SlotWork['announceNews']
 }
 
 /** An empty slot is work too, so that new users are spread. */
 const ofAccount = 256
 
-export function createSlotWork({ store, accounts, webhooks, developers, settings, announce }: Deps): SlotWork {
+export function createSlotWork({ store, accounts, webhooks, developers, settings, ...deps }: Deps): SlotWork {
   const followers: Record<News['what'], (id: string) => Promise<void>> = {
     async account(id) {
       store.forgetKept()
@@ -52,6 +53,7 @@ export function createSlotWork({ store, accounts, webhooks, developers, settings
     },
     heard: ({ what, id }) => followers[what](id),
     weightOf: (slot) => 1 + ofAccount * accounts.countIn(slot),
-    announce,
+    announce: deps.announce,
+    announceNews: deps.announceNews,
   }
 }

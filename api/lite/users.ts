@@ -1,6 +1,13 @@
 /** /lite/users */
 import { z } from 'zod'
-import { type AccountRecord, notFound, type UserEdit, type UserInput, type UserRecord } from '../../engine/index.ts'
+import {
+  type AccountRecord,
+  AppError,
+  notFound,
+  type UserEdit,
+  type UserInput,
+  type UserRecord,
+} from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import {
@@ -211,6 +218,8 @@ async function migrate(call: Call, accountId: string, body: CreateParameters) {
   const { store, mailboxes } = call.engine
   const user = await store.users.get(call.developer.id, accountId)
   if (user === null) throw notFound('account', accountId)
+  // Of a body that is too long to be held, only the owner's node can do it.
+  if (!store.nodes.owns(user.id)) throw new AppError('account_unavailable', 'another process has the account')
   const accounts = await store.accounts.listByUser(user.id)
   const [account = null] = accounts
   call.concerns(user, account ?? undefined)

@@ -55,9 +55,15 @@ async function nameConcerned({ developer, user, captured }: Exchange, call: Call
   await found.catch(() => undefined)
 }
 
-/** A read waits for the first page of what it reads. */
-function answerOf(route: Route, input: Parameters<Route['handler']>[0], call: Call): Promise<unknown> {
-  return route.method === 'GET' ? onceRead(call, () => route.handler(input, call)) : route.handler(input, call)
+/**
+ * A read waits for the first page of what it reads; a write, until other nodes have followed what it told them: the
+ * caller's next call may go to any of them.
+ */
+async function answerOf(route: Route, input: Parameters<Route['handler']>[0], call: Call): Promise<unknown> {
+  if (route.method === 'GET') return onceRead(call, () => route.handler(input, call))
+  const answer = await route.handler(input, call)
+  await call.engine.store.nodes.told()
+  return answer
 }
 
 function withinDeadline(

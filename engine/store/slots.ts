@@ -109,8 +109,10 @@ export interface SlotWork {
   /** Ends everything that belongs to them. */
   shed(slots: readonly number[]): Promise<void>
   heard(news: News): Promise<void>
-  /** There is something to see for other nodes: they may look at once. */
+  /** Slots are free for other nodes: they may look at once. */
   announce(): void
+  /** There are news for other nodes. Resolves when they have followed them, or do not answer. */
+  announceNews(): Promise<void>
   /** Work that each slot is, for the balance between nodes. */
   weightOf(slot: number): number
 }
@@ -130,16 +132,18 @@ export interface Nodes {
   ownsAny(): boolean
   /** Where this process listens; null = nowhere. */
   address(): string | null
-  /** Where the others listen; `working`: only of those that own slots. */
-  others(working?: boolean): string[]
+  /** Where the others listen. */
+  others(): string[]
   /** This process's part of what those that own slots may have or do together. */
   part(most: number): number
   /** Takes slots and starts their work. `address`: where this one listens. Resolves when the first ones are started. */
   start(work: SlotWork, address: string | null): Promise<void>
   /** Looks at the database now. */
   look(): Promise<void>
-  /** Writes the news down for the other nodes, which read them within some seconds. Never rejects. */
+  /** Writes the news down for the others. Resolves when they have followed them, or do not answer. Never rejects. */
   tell(news: News): Promise<void>
+  /** Resolves when the other nodes have followed all news of this one, or do not answer. Never rejects. */
+  told(): Promise<void>
   /** Hands all slots over, to nodes that take them, within this time. */
   leave(withinMs: number): Promise<void>
   /** false: the database has not answered for so long that others may have taken the slots. */
@@ -162,6 +166,7 @@ export function soleNode(): Nodes {
     start: (work) => work.gained(allSlots),
     look: () => Promise.resolve(),
     tell: () => Promise.resolve(),
+    told: () => Promise.resolve(),
     leave: () => Promise.resolve(),
     mayWrite: () => true,
   }

