@@ -3,7 +3,7 @@ export { type Arrow, type Drawing, drawings, eventsOf, statesOf } from '../machi
 export { shownStates } from '../machines/view.ts'
 export { conditions } from '../machines/events.ts'
 export { isBeingRead, isReadAnew } from './accounts/commands/placed.ts'
-export { streamBytes } from './accounts/commands/reading.ts'
+export { type BodyMatches, streamBytes } from './accounts/commands/reading.ts'
 export { callsByPath } from './calls.ts'
 export { explainAbsence, explainAccount, quarantineOf, sentence, utc } from './accounts/explanation.ts'
 export * from './accounts/types.ts'

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, before, suite, test } from 'node:test'
+import { granted, startTokenEndpoint } from '../support/token-endpoint.ts'
+import { userBody } from '../support/users.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
 import { say } from './stranger.ts'
 
@@ -67,6 +69,40 @@ suite('credentials', () => {
     const before = trap.connections()
     assert.equal((await rig.call('POST', box.path, { port: trap.port })).status, 400)
     assert.equal(trap.connections(), before)
+  })
+
+  test('nor does a refresh token: an account that logs in by OAuth names its grant anew', async () => {
+    const endpoint = await startTokenEndpoint()
+    parts.defer(() => endpoint.close())
+    endpoint.answer(() => granted('access-olga'))
+    const own = await startLiteRig({ env: { MAILROOM_OAUTH_TOKEN_URL_A: endpoint.url } })
+    parts.defer(() => own.close())
+    const key = { provider_consumer_key: 'client' }
+    const provider = { type: 'PROVIDER_A_OAUTH2', ...key, provider_consumer_secret: 'a-long-enough-secret' }
+    await own.ok('POST', '/lite/oauth_providers', provider)
+    own.imap.addUser('olga@mail.example', { accessToken: 'access-olga' })
+    const settings = userBody({ ...own.imap, password: 'ignored' }, 'olga@mail.example', {
+      ...key,
+      provider_refresh_token: 'refresh-olga',
+    })
+    const made = await own.ok('POST', '/lite/users', settings)
+    assert.equal(made['success'], true, JSON.stringify(made))
+    const asked = endpoint.asked.length
+    for (const base of ['/lite/users', '/2.0/accounts']) {
+      const path = `${base}/${String(made['id'])}/${base === '/lite/users' ? 'email_accounts' : 'sources'}/0`
+      for (const change of [
+        { server: 'localhost' },
+        { port: trap.port },
+        { use_ssl: 1 },
+        { username: 'else' },
+        { ...key, port: trap.port },
+      ]) {
+        const answer = await own.call('POST', path, change)
+        assert.equal(answer.status, 400, `${path} ${JSON.stringify(change)}: ${answer.text}`)
+        assert.match(String(answer.json['value']), /^provider_refresh_token: /)
+      }
+    }
+    assert.equal(endpoint.asked.length, asked, 'no token was asked for')
   })
 
   test('console, wizard and consent answer under no name that somebody else has chosen', async () => {

@@ -1,7 +1,7 @@
 /** The documents say what the code says, and every file that they name is there. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { suite, test } from 'node:test'
 import { sections, textInDocument } from './docs.ts'
 
@@ -26,6 +26,17 @@ suite('documents', () => {
       assert.deepEqual(missing, [])
     })
   }
+
+  test('docs/security.md: each row of what is bounded names a test of test/hostile, and each of these has a row', () => {
+    const text = readFileSync(join(root, 'docs/security.md'), 'utf8')
+    const rows = text.split('\n').filter((line) => /^\|/.test(line) && !/^\| (?:Who |--)/.test(line))
+    const named = rows.map((row) =>
+      [...(row.split('|').at(-2) ?? '').matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name),
+    )
+    assert(rows.length > 20 && named.every((names) => names.length > 0))
+    const files = globSync('test/hostile/*.test.ts', { cwd: root }).map((file) => basename(file, '.test.ts'))
+    assert.deepEqual([...new Set(named.flat())].toSorted(), files.toSorted())
+  })
 
   test('README is read in one go', () => {
     assert(readFileSync(join(root, 'README.md'), 'utf8').split('\n').length <= 121)

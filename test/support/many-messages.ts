@@ -1,5 +1,7 @@
-/** A large mailbox, put into the file of an embedded store as copies of one of its messages. */
+/** A large mailbox, put into a store as copies of one of its messages. */
 import { DatabaseSync } from 'node:sqlite'
+import { MongoClient } from 'mongodb'
+import { openCollections } from '../../engine/store/mongo/documents.ts'
 
 /** In the folder of that message; `from` also one of `s0@many.example` to `s999@many.example`. */
 export function copyMessages(path: string, messageId: string, count: number, prefix = ''): void {
@@ -21,8 +23,34 @@ export function copyMessages(path: string, messageId: string, count: number, pre
     SELECT m.account_id, 'from:s' || (c.i % 1000) || '@many.example', m.sent_at + c.i, c.id
       FROM messages m, copies c WHERE m.id = ?1`)
   keys.run(messageId)
+  const places = database.prepare(`INSERT INTO placements (folder_id, uid_validity, uid, message_id, flags, modseq, rev)
+    SELECT folder_id, uid_validity, uid + c.i, c.id, flags, modseq, rev FROM copies c, placements WHERE message_id = ?`)
+  places.run(messageId)
   database.exec('COMMIT')
   database.close()
+}
+
+/** The same in a database. */
+export async function copyMessagesOnMongo(uri: string, messageId: string, count: number): Promise<void> {
+  await using client = await MongoClient.connect(uri)
+  const { messages } = openCollections(client.db())
+  const doc = await messages.findOne({ _id: messageId })
+  if (doc === null) throw new Error(`no message ${messageId}`)
+  const copyOf = (i: number): typeof doc => {
+    const id = i.toString(16).padStart(31, '0')
+    const keys = doc.keys.map((key) => (key.startsWith('t:') ? `t:t${i}` : key))
+    return {
+      ...doc,
+      ...{ _id: id, emailMessageId: id, threadId: `t${i}`, sentAt: doc.sentAt + i },
+      ...{ subjectKey: `${doc.subjectKey} ${i}`, keys: [...keys, `from:s${i % 1000}@many.example`] },
+      placements: doc.placements.map((place) => ({ ...place, uid: place.uid + i })),
+    }
+  }
+  const atOnce = 5000
+  for (let from = 1; from <= count; from += atOnce) {
+    const some = Array.from({ length: Math.min(atOnce, count - from + 1) }, (_, n) => copyOf(from + n))
+    await messages.insertMany(some, { ordered: false })
+  }
 }
 
 /** Copies of one row that differ in their id. */

@@ -4,6 +4,7 @@ import {
   type AccountRecord,
   AppError,
   badParameter,
+  type BodyMatches,
   yieldToLoop,
   type FolderRecord,
   type MessageQuery,
@@ -67,16 +68,16 @@ export async function listMessages(
   const { store } = call.engine
   const { body_search_string: search, limit, offset, include_flags } = wanted
   if (asksServer(wanted)) call.touchesImap(user)
-  const ids = search === undefined ? undefined : await searchBodies(call, folder === null ? folders : [folder], search)
+  const found = search === undefined ? null : await searchBodies(call, folder === null ? folders : [folder], search)
   const sieve = form.sieve(account, folder, wanted)
-  const wholeQuery = { ...query, ...sieve?.query, ...given({ ids }) }
+  const wholeQuery = { ...query, ...sieve?.query, ...given({ ids: found?.few }) }
   const sift = (one: MessageRecord): MessageRecord[] => {
     call.signal.throwIfAborted()
-    return sieve?.passes(one) === false ? [] : [one]
+    return sieve?.passes(one) === false || found?.has(one) === false ? [] : [one]
   }
   const answer = async (): Promise<Answer> => {
     const messages =
-      sieve === null
+      sieve === null && (found === null || found.few !== undefined)
         ? await store.messages.list(account.id, wholeQuery, { limit, offset })
         : await store.messages.picked(account.id, wholeQuery, { limit, offset }, sift)
     const reach = reachOf(wanted, messages.length, messages.at(-1))
@@ -222,8 +223,8 @@ async function mustHoldText(
   const { accounts, store } = call.engine
   const place = message.placements[0]
   const where = folder ?? (place === undefined ? null : await store.folders.byPath(message.accountId, place.path))
-  const ids = where === null ? [] : await accounts.searchBody(where, text)
-  if (ids.includes(message.id)) return
+  const found = where === null ? null : await accounts.searchBody(where, text)
+  if (found?.has(message) === true) return
   throw new AppError(
     'not_found',
     `message ${message.id} is invalid: its body does not hold the text of body_search_string`,
@@ -252,8 +253,16 @@ function messageQueryOf(query: Partial<ListParameters>, folder: FolderRecord | n
 /** More are not searched in one call: the caller names a folder. */
 const foldersMax = 200
 
-/** Ids of the messages whose body holds the text. Rejects when one folder cannot be searched. */
-async function searchBodies(call: Call, all: readonly FolderRecord[], text: string): Promise<string[]> {
+interface Found {
+  readonly has: (message: MessageRecord) => boolean
+  /** Their ids; undefined = so many that the index is walked instead. */
+  readonly few: string[] | undefined
+}
+
+const fewMost = 1000
+
+/** The messages whose body holds the text. Rejects when one folder cannot be searched. */
+async function searchBodies(call: Call, all: readonly FolderRecord[], text: string): Promise<Found> {
   const folders = all.filter(isRead)
   if (folders.length > foldersMax) {
     throw badParameter(
@@ -261,12 +270,17 @@ async function searchBodies(call: Call, all: readonly FolderRecord[], text: stri
       `the email account has ${folders.length} folders; name the one to search in`,
     )
   }
-  const found = new Set<string>()
+  const found: BodyMatches[] = []
   for (const one of folders) {
     call.signal.throwIfAborted()
-    for (const id of await call.engine.accounts.searchBody(one, text)) found.add(id)
+    found.push(await call.engine.accounts.searchBody(one, text))
   }
-  return [...found]
+  const count = found.reduce((sum, one) => sum + one.count, 0)
+  const idsOf = async (): Promise<string[]> => (await Promise.all(found.map((one) => one.ids()))).flat()
+  return {
+    has: (message) => found.some((one) => one.has(message)),
+    few: count > fewMost ? undefined : [...new Set(await idsOf())],
+  }
 }
 
 /** What was never opened, or was empty when it was last read, has no message in the index that a search could name. */

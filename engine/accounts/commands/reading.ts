@@ -15,13 +15,10 @@ import type { Logger } from '../../observe/log.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import type { Chunk, FlagsOf, FromWhole, Session } from '../session-types.ts'
 import type { PartsRead, PartStream } from '../types.ts'
-import { yieldToLoop } from '../../waits.ts'
 import type { SyncContext } from '../write.ts'
 import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 
 const headerMaxBytes = 4 * 1_048_576
-/** UIDs that the index is asked for at once. */
-const searchStep = 1000
 
 export function readCommands(deps: CommandDeps) {
   const { sync } = deps
@@ -60,23 +57,43 @@ export function readCommands(deps: CommandDeps) {
         const chunk = await session.fetchChunk(uid, '', from, 1)
         return chunk && chunk.bytes.length === 0
       }),
-    /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
-    async searchBody(folder: FolderRecord, text: string): Promise<string[]> {
-      const validity = folder.cursor?.uidValidity
-      if (validity === undefined) return []
-      const all = { path: folder.path, uidValidity: validity, uid: Infinity }
+    /** Asks the server which messages hold the text in their body (case-insensitive). */
+    async searchBody(folder: FolderRecord, text: string): Promise<BodyMatches> {
+      const { id, cursor } = folder
+      if (cursor === null) return noMatches
+      const { uidValidity } = cursor
+      const all = { path: folder.path, uidValidity, uid: Infinity }
       const search = (here: Here): Promise<number[] | null> => inPlace(here, all, () => here.session.searchBody(text))
       const uids = (await onLink(deps, folder.accountId, search)) ?? []
-      const ids: string[] = []
-      for (let at = 0; at < uids.length; at += searchStep) {
-        await yieldToLoop()
-        const step = uids.slice(at, at + searchStep)
-        const known = await sync.store.messages.knownAmong(folder.id, validity, step)
-        for (const { messageId } of known) ids.push(messageId)
+      return {
+        count: uids.length,
+        has: ({ placements }) =>
+          placements.some((at) => at.folderId === id && at.uidValidity === uidValidity && holds(uids, at.uid)),
+        ids: async () =>
+          (await sync.store.messages.knownAmong(id, uidValidity, uids)).map(({ messageId }) => messageId),
       }
-      return ids
     },
   }
+}
+
+/** The messages of one folder whose bodies hold a text: as many as the folder has, at most. */
+export interface BodyMatches {
+  readonly count: number
+  readonly has: (message: MessageRecord) => boolean
+  /** One look at the index for all of them: where they are few. */
+  readonly ids: () => Promise<string[]>
+}
+
+const noMatches: BodyMatches = { count: 0, has: () => false, ids: () => Promise.resolve([]) }
+
+function holds(ascending: readonly number[], uid: number): boolean {
+  let [low, high] = [0, ascending.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((ascending[middle] ?? 0) < uid) low = middle + 1
+    else high = middle
+  }
+  return ascending[low] === uid
 }
 
 function readAlone<T>(

@@ -17,7 +17,7 @@ export interface BenchOptions {
   /** Times and sizes are printed, but fail nothing. */
   readonly untimed: boolean
   readonly accounts: number | null
-  /** burst: rows that wait for a dead receiver. */
+  /** burst: rows that wait for a dead receiver; api: messages of its large mailbox. */
   readonly rows: number | null
   /** pair: the commit to compare with; null = that of test/bench/baseline. */
   readonly commit: string | null

@@ -330,9 +330,8 @@ suite('commands', () => {
     running.server.append('ann', 'Projects/Ünïcode', letter('in there'))
     await running.accounts.syncFolder(accountId, 'Projects/Ünïcode')
     assert.deepEqual(await running.subjects('Projects/Ünïcode'), ['in there'])
-    assert.deepEqual(await running.accounts.searchBody(await running.folder('INBOX'), 'hello'), [
-      (await running.message('m1')).id,
-    ])
+    const found = await running.accounts.searchBody(await running.folder('INBOX'), 'hello')
+    assert.deepEqual(await found.ids(), [(await running.message('m1')).id])
     await running.accounts.deleteFolder(accountId, 'Projects/Ünïcode')
     assert.equal(await running.store.folders.byPath(accountId, 'Projects/Ünïcode'), null)
     await until('one connection', () => running.server.connections.length === 1)

@@ -1,0 +1,103 @@
+/** A mailbox of very many messages behind the API, and the reads of it that no index bounds. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
+import type { FolderRecord } from '../../engine/index.ts'
+import { fullCapabilities, type Hooks } from './imap-server/index.ts'
+import { holdOf } from './loop-held.ts'
+import { copyMessages, copyMessagesOnMongo } from './many-messages.ts'
+import { chosenStore, type StoreChoice } from './store-choice.ts'
+
+export interface LargeMailbox {
+  /** One read: how long it took, and how long it held the event loop (processor time), in milliseconds. */
+  readonly read: (list: LargeList) => Promise<{ readonly tookMs: number; readonly heldMs: number }>
+  readonly close: () => Promise<void>
+}
+
+export interface LargeList {
+  readonly name: string
+  readonly path: (lite: string, v2: string, count: number) => string
+  /** Entries of the answer; null = it is no list. */
+  readonly entries: number | null
+}
+
+const list = (name: string, entries: number | null, path: LargeList['path']): LargeList => ({ name, path, entries })
+
+export const largeLists: readonly LargeList[] = [
+  list('subject= without a match', 0, (lite) => `${lite}/messages?subject=nowhere`),
+  list('from and subject', 0, (lite) => `${lite}/messages?from=sender.example&subject=nowhere`),
+  list('a high offset', 10, (lite, _v2, count) => `${lite}/messages?offset=${count - 9}`),
+  list('a high offset of 2.0', 10, (_lite, v2, count) => `${v2}/messages?offset=${count - 9}`),
+  list('a high offset in a folder', 10, (lite, _v2, count) => `${lite}/folders/INBOX/messages?offset=${count - 9}`),
+  list('include_thread_size', 25, (_lite, v2) => `${v2}/messages?include_thread_size=1`),
+  list('GET /2.0/accounts/{id}', null, (_lite, v2) => v2),
+  list('text that all bodies hold', 25, (lite) => `${lite}/messages?body_search_string=Hello`),
+  list('threads', 25, (_lite, v2) => `${v2}/threads?limit=25`),
+]
+
+/** On the store that the test runs on, or on this one. */
+export async function openLargeMailbox(count: number, store = chosenStore()): Promise<LargeMailbox> {
+  const parts = new AsyncDisposableStack()
+  const directory = mkdtempSync(join(tmpdir(), 'mr-large-'))
+  parts.defer(() => rmSync(directory, { recursive: true }))
+  parts.defer(() => store.remove())
+  const rig = await startLiteRig({
+    env: { MAILROOM_DATA_DIR: directory, MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_LIST: '1h', ...store.env },
+    capabilities: [...fullCapabilities, 'ESEARCH'],
+    checkAnswers: false,
+  })
+  parts.defer(() => rig.close())
+  const box = await rig.mailbox('large', { subjects: ['Plain'] })
+  await copy(rig, box, { count, directory, store })
+  rig.imap.hooks = { command: searched(count + 1, (await inboxOf(rig, box)).cursor?.uidValidity ?? '') }
+  return {
+    async read({ name, path, entries }) {
+      const began = performance.now()
+      const { value, ms } = await holdOf(() => rig.call('GET', path(box.path, `/2.0/accounts/${box.userId}`, count)))
+      const tookMs = performance.now() - began
+      assert.equal(value.status, 200, `${name}: ${value.text}`)
+      const answer = JSON.parse(value.text) as readonly unknown[] | { readonly nb_messages: number }
+      if ('nb_messages' in answer) assert.equal(answer.nb_messages, count + 1)
+      else assert.equal(answer.length, entries, name)
+      return { tookMs, heldMs: ms }
+    },
+    close: () => parts.disposeAsync(),
+  }
+}
+
+/** The server of the copies: it has as many messages, and finds each of them. */
+function searched(exists: number, uidValidity: string): NonNullable<Hooks['command']> {
+  const lines = [`* ${exists} EXISTS`, `* OK [UIDVALIDITY ${uidValidity}] ok`, `* OK [UIDNEXT ${exists + 1}] ok`]
+  return ({ name, tag }) => {
+    if (name === 'SELECT') return { lines, tagged: 'OK done' }
+    if (name !== 'UID SEARCH') return undefined
+    return { lines: [`* ESEARCH (TAG "${tag}") UID ALL 1:${exists}`], tagged: 'OK done' }
+  }
+}
+
+async function inboxOf({ engine }: LiteRig, { accountId }: TestMailbox): Promise<FolderRecord> {
+  const inbox = await engine.store.folders.byPath(accountId, 'INBOX')
+  assert(inbox)
+  return inbox
+}
+
+async function copy(
+  { engine }: LiteRig,
+  { accountId }: TestMailbox,
+  { count, directory, store }: { readonly count: number; readonly directory: string; readonly store: StoreChoice },
+): Promise<void> {
+  const [message] = await engine.store.messages.list(accountId, {}, { limit: 1, offset: 0 })
+  assert(message)
+  const { MONGODB_URI: uri } = store.env
+  if (uri !== undefined) return copyMessagesOnMongo(uri, message.id, count)
+  const path = join(directory, 'mailroom.sqlite')
+  copyMessages(path, message.id, count)
+  // Else the store's next write would move all of it from the log into the file. After a write no read is open.
+  await engine.store.accounts.edit(accountId, { paused: false })
+  const database = new DatabaseSync(path)
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  database.close()
+}
