@@ -26,7 +26,7 @@ fi
 # Pictures of the console's and the wizard's pages.
 export MAILROOM_TEST_ARTEFACTS=${MAILROOM_TEST_ARTEFACTS:-$PWD/artefacts}
 mkdir -p "$MAILROOM_TEST_ARTEFACTS"
-export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb,chromium
+export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,pymap,mongodb,chromium
 
 section 'what takes long, kills, and the store on MongoDB'
 MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts' 'test/hostile/kills-*.test.ts'
@@ -35,7 +35,7 @@ section 'the whole service on MongoDB'
 # The other files hold no test that the store makes different: they are about mail servers, pages, the command line.
 on_store=('test/api/**/*.test.ts' 'test/e2e/*.test.ts' 'test/engine/accounts/*.test.ts' 'test/engine/webhooks/*.test.ts'
   'test/engine/{calls,mailboxes,readiness,recount,retention}.test.ts' '!test/api/core/{docs-pages.long,oauth1,server}.test.ts'
-  '!test/api/cli.test.ts' '!test/e2e/{servers,nodes,node-ends}.long.test.ts' '!test/engine/accounts/model*.test.ts'
+  '!test/api/cli.test.ts' '!test/e2e/{servers,other-servers,nodes,node-ends}.long.test.ts' '!test/engine/accounts/model*.test.ts'
   '!test/engine/accounts/{idle-trust,live,looks,real-server,token-renewal}.long.test.ts')
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
 

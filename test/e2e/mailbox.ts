@@ -19,6 +19,8 @@ export interface ServerKind {
   readonly personal: '' | 'INBOX'
   /** Whether the mail outlives a restart of the server. */
   readonly keepsMail: boolean
+  /** Why a part of a message does not come byte for byte; absent = it does. */
+  readonly inexactParts?: string
 }
 
 /** A server of its own, and the service beside it. */

@@ -165,6 +165,10 @@ suite('answers to FETCH', () => {
     )
     assert.equal(noLines?.dispositionParameters['filename'], 'a.txt')
     assert.equal(noLines.encoding, '8bit')
+    const field = 'attachment; filename=\\"a \\(1\\).txt\\"; size=12'
+    const asText = await read(`("TEXT" "PLAIN" NIL NIL NIL "8BIT" 12 1 NIL "${field}" NIL NIL)`)
+    assert.equal(asText?.disposition, 'attachment')
+    assert.equal(asText.dispositionParameters['filename'], 'a (1).txt')
     const nilSize = await read('("IMAGE" "PNG" NIL NIL NIL NIL NIL)')
     assert.deepEqual([nilSize?.type, nilSize?.size, nilSize?.part], ['image/png', undefined, '1'])
     const noSpace = await read(

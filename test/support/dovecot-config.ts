@@ -1,6 +1,6 @@
 /** Configuration of a private Dovecot 2.3: everything in one directory, loopback only, no system users needed. */
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 
@@ -9,8 +9,12 @@ export interface DovecotSettings {
   readonly port: number
   /** null = no TLS port. */
   readonly tlsPort: number | null
-  readonly format: 'maildir' | 'sdbox'
+  readonly format: 'maildir' | 'sdbox' | 'mdbox'
   readonly password: string
+  /** The only capabilities that it advertises; null = all that it has. */
+  readonly capability: string | null
+  /** Names begin with INBOX., "." stands between their levels, and there are a shared and a virtual namespace. */
+  readonly namespaces: boolean
 }
 
 /** Whom mail belongs to and whom Dovecot's own processes run as: Dovecot's users under root, ourselves otherwise. */
@@ -27,8 +31,34 @@ export function mailOwner(): { readonly uid: number; readonly gid: number } {
   return { uid, gid }
 }
 
+/** Public has the folders that anybody makes there; Virtual.News shows all that lies in Public.News. */
+function sharedNamespaces({ dir, format }: DovecotSettings): string {
+  return `
+mail_plugins = virtual
+namespace public {
+  type = public
+  separator = .
+  prefix = Public.
+  location = ${format}:${dir}/mail/public
+  subscriptions = no
+}
+namespace virtual {
+  separator = .
+  prefix = Virtual.
+  location = virtual:${dir}/virtual:INDEX=${dir}/mail/%u/virtual
+  subscriptions = no
+}
+`
+}
+
+/** What the virtual namespace is made of. */
+export function makeVirtual(dir: string): void {
+  mkdirSync(join(dir, 'virtual', 'News'), { recursive: true })
+  writeFileSync(join(dir, 'virtual', 'News', 'dovecot-virtual'), 'Public.News\n  all\n')
+}
+
 export function dovecotConfig(settings: DovecotSettings): string {
-  const { dir, port, tlsPort, format, password } = settings
+  const { dir, port, tlsPort, format, password, capability, namespaces } = settings
   const who = identities()
   const folders = ['Drafts', 'Sent', 'Trash', 'Junk', 'Archive'].map(
     (name) => `  mailbox ${name} {\n    special_use = \\${name}\n    auto = subscribe\n  }`,
@@ -67,11 +97,13 @@ first_valid_uid = ${who.uid}
 first_valid_gid = ${who.gid}
 namespace inbox {
   inbox = yes
-  separator = /
+  separator = ${namespaces ? '.\n  prefix = INBOX.' : '/'}
 ${folders.join('\n')}
 }
+${namespaces ? sharedNamespaces(settings) : ''}
 protocol imap {
   mail_max_userip_connections = 0
+  ${capability === null ? '' : `imap_capability = ${capability}`}
 }
 
 service imap-login {

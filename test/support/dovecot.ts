@@ -18,14 +18,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
-import { dovecotConfig, mailOwner, makeCertificate, raiseInotifyLimit } from './dovecot-config.ts'
+import { dovecotConfig, mailOwner, makeCertificate, makeVirtual, raiseInotifyLimit } from './dovecot-config.ts'
 import { freePort } from './port.ts'
 import { openRawImap } from './raw-imap.ts'
 
 export interface DovecotOptions {
   /** Accepted for every user name. */
   readonly password?: string
-  readonly format?: 'maildir' | 'sdbox'
+  readonly format?: 'maildir' | 'sdbox' | 'mdbox'
+  /** The only capabilities that it advertises. */
+  readonly capability?: string
+  /** See DovecotSettings. */
+  readonly namespaces?: boolean
   /** Also listen on a port with TLS and a self-signed certificate, and offer STARTTLS. */
   readonly tls?: boolean
   /** How many mailboxes will be in IDLE at once. */
@@ -56,6 +60,7 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
   mkdirSync(join(dir, 'mail'))
   chownSync(join(dir, 'mail'), owner.uid, owner.gid)
   if (options.tls) makeCertificate(dir)
+  if (options.namespaces) makeVirtual(dir)
   const warning = raiseInotifyLimit((options.mailboxes ?? 50) * 2)
   const host = '127.0.0.1'
   const port = await freePort()
@@ -67,7 +72,8 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
   let password = options.password ?? 'correct-horse'
 
   const configure = (): void => {
-    const settings = { dir, port, tlsPort, format: options.format ?? 'maildir', password } as const
+    const { format = 'maildir', capability = null, namespaces = false } = options
+    const settings = { dir, port, tlsPort, format, password, capability, namespaces }
     writeFileSync(file, dovecotConfig(settings), { mode: 0o644 })
   }
   const start = async (): Promise<void> => {

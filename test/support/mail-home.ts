@@ -15,3 +15,9 @@ export function greenMailJar(): string | null {
   const jar = join(home, 'greenmail-standalone.jar')
   return existsSync(`${jar}.version`) ? jar : null
 }
+
+/** The Python that has pymap; null when there is none. */
+export function pymapPython(): string | null {
+  const venv = join(home, 'pymap')
+  return existsSync(join(venv, 'version')) ? join(venv, 'bin', 'python') : null
+}

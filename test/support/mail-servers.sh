@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
 # Mail servers for the tests that no package of this machine may bring: Cyrus (its Debian package and Dovecot's exclude each
-# other) in a chroot, and GreenMail as one jar. Everything lives under TEST_MAIL_HOME (/var/tmp/mailroom-mail), outside the
-# checkout, and is reused when it is there. The tests start and end servers of their own from it.
+# other) in a chroot, GreenMail as one jar, and pymap in a Python environment of its own. Everything lives under TEST_MAIL_HOME
+# (/var/tmp/mailroom-mail), outside the checkout, and is reused when it is there. The tests start and end servers of their own from it.
 #
-#   mail-servers.sh install [cyrus] [greenmail]   installs what is missing; both when none is named
-#   mail-servers.sh remove                        removes everything
+#   mail-servers.sh install [cyrus] [greenmail] [pymap]   installs what is missing; all when none is named
+#   mail-servers.sh remove                                removes everything
 #
 # Cyrus needs root; debootstrap is installed when it is missing. GreenMail needs Maven to be fetched, and Java 11 or newer to run
-# (Debian: maven, default-jre-headless).
+# (Debian: maven, default-jre-headless). pymap needs Python 3.11 or newer (Debian: python3-venv).
 set -euo pipefail
 
 home=${TEST_MAIL_HOME:-/var/tmp/mailroom-mail}
 root=$home/root
 greenmail_version=2.1.8
 greenmail=$home/greenmail-standalone.jar
+pymap_version=0.36.7
+pymap=$home/pymap
 
 . "$(dirname "${BASH_SOURCE[0]}")/shell.sh"
 
@@ -35,6 +37,15 @@ install_greenmail() {
   echo "$greenmail_version" >"$greenmail.version"
 }
 
+install_pymap() {
+  if [ "$(cat "$pymap/version" 2>/dev/null)" = "$pymap_version" ]; then return 0; fi
+  say "installing pymap $pymap_version"
+  rm -rf "$pymap"
+  python3 -m venv "$pymap" || fail 'pymap needs Python with venv (Debian: python3-venv)'
+  thrice "$pymap/bin/pip" install --quiet --disable-pip-version-check "pymap==$pymap_version" || fail 'cannot install pymap'
+  echo "$pymap_version" >"$pymap/version"
+}
+
 install() { # SERVER…
   local server
   mkdir -p "$home"
@@ -42,8 +53,8 @@ install() { # SERVER…
   flock 9
   for server in "$@"; do
     case $server in
-      cyrus | greenmail) "install_$server" ;;
-      *) fail "unknown server \"$server\": cyrus or greenmail" ;;
+      cyrus | greenmail | pymap) "install_$server" ;;
+      *) fail "unknown server \"$server\": cyrus, greenmail or pymap" ;;
     esac
   done
   exec 9>&-
@@ -58,7 +69,7 @@ command=${1:-}
 shift || true
 case $command in
   install)
-    if [ $# = 0 ]; then set -- cyrus greenmail; fi
+    if [ $# = 0 ]; then set -- cyrus greenmail pymap; fi
     install "$@"
     ;;
   remove) remove ;;

@@ -5,9 +5,9 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { cyrusRoot, greenMailJar } from './mail-home.ts'
+import { cyrusRoot, greenMailJar, pymapPython } from './mail-home.ts'
 
-export type Service = 'dovecot' | 'cyrus' | 'greenmail' | 'mongodb' | 'chromium'
+export type Service = 'dovecot' | 'cyrus' | 'greenmail' | 'pymap' | 'mongodb' | 'chromium'
 
 /** Why the service cannot be used here; null = it can. */
 const missing: Record<Service, () => string | null> = {
@@ -24,6 +24,7 @@ const missing: Record<Service, () => string | null> = {
     if (greenMailJar() === null) return 'greenmail is not here (bash test/support/mail-servers.sh install greenmail)'
     return versionOf('java', ['-version']) === null ? 'java is not installed (Debian: default-jre-headless)' : null
   },
+  pymap: () => (pymapPython() === null ? 'pymap is not here (bash test/support/mail-servers.sh install pymap)' : null),
   mongodb: () => (process.env['MONGODB_URI'] ? null : 'MONGODB_URI is not set (npm run mongo start)'),
   chromium: () => (chromiumPath() === null ? 'chromium is not installed (Debian: chromium)' : null),
 }

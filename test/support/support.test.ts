@@ -7,6 +7,7 @@ import { percentile, summarise } from '../bench/lib/statistics.ts'
 import { startCyrus } from './cyrus.ts'
 import { startDovecot } from './dovecot.ts'
 import { startGreenMail } from './greenmail.ts'
+import { startPymap } from './pymap.ts'
 import { mail } from './mail.ts'
 import { openRawImap } from './raw-imap.ts'
 import { developerRecord } from './records.ts'
@@ -101,6 +102,7 @@ suite('a private Dovecot', needs('dovecot'), () => {
 for (const [service, startServer, keepsMail] of [
   ['cyrus', startCyrus, true],
   ['greenmail', startGreenMail, false],
+  ['pymap', startPymap, false],
 ] as const) {
   suite(`a private ${service}`, needs(service), () => {
     test(`one password at a time, and mail that ${keepsMail ? 'outlives' : 'is gone after'} a restart`, async (t) => {

@@ -7,6 +7,7 @@
  */
 import { decode } from 'iconv-lite'
 import { parseDate } from '../../messages/dates.ts'
+import { parseStructured } from '../../messages/headers.ts'
 import type { BodyNode } from '../session-types.ts'
 import type { ImapAttribute, ImapResponse } from './below.ts'
 
@@ -199,9 +200,19 @@ interface Disposition {
 }
 
 function dispositionOf(extension: readonly Token[]): Disposition {
-  const members = list(extension.find(isDisposition))
+  const found = extension.find(isDisposition)
+  if (found === undefined) return dispositionText(extension)
+  const members = list(found)
   const word = text(members[0])?.toLowerCase()
   return { ...(word ? { disposition: word } : {}), dispositionParameters: parametersOf(members[1]) }
+}
+
+/** pymap gives the whole header field as one string: "attachment; filename=a.txt". */
+function dispositionText(extension: readonly Token[]): Disposition {
+  const field = extension.map(text).find((words) => words !== null && /^(?:attachment|inline)\s*(?:;|$)/i.test(words))
+  if (field === null || field === undefined) return { dispositionParameters: {} }
+  const { value, parameters } = parseStructured(field)
+  return { disposition: value, dispositionParameters: parameters }
 }
 
 function multipart(members: readonly Token[], section: string): BodyNode | null {
