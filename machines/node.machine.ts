@@ -11,7 +11,7 @@
  * - A silent node is buried: its record is removed by a compare with its beat. Its slots are free from then on.
  * - A free slot goes to the worker with the least load. Every node computes the same, and claims its own part.
  * - A worker over its share sheds slots, while others are under theirs, until all are within 5 % of even. It sheds no
- *   slot that would leave it under its share: nothing moves twice.
+ *   slot that would leave it under its share, but for one that another worker lacks more: nothing moves twice.
  * - A node that leaves sheds all its slots, as long as another worker is there to take them.
  *
  * The database decides: claims and burials are compare-and-set, and each claim has a higher epoch than any before it.
@@ -132,7 +132,8 @@ function plan(
   const free = slots.filter(({ owner }) => !isOwned.has(owner))
   const claim = assign(workers, free).get(id) ?? []
   const me = workers.find((worker) => worker.id === id)
-  const shed = me === undefined ? own : surplusOf(me, workers, own)
+  const usual = slots.reduce((sum, { weight }) => sum + weight, 0) / slots.length
+  const shed = me === undefined ? own : surplusOf(me, workers, own, usual)
   return { claim, shed: shed.map(({ slot }) => slot) }
 }
 
@@ -167,7 +168,7 @@ function assign(workers: readonly Worker[], free: readonly SlotView[]): Map<stri
 const roomOf = ({ share, load }: Worker): number => share - load
 
 /** This worker's part of what all workers over their share have to give to those under theirs. */
-function surplusOf(me: Worker, workers: readonly Worker[], own: readonly SlotView[]): SlotView[] {
+function surplusOf(me: Worker, workers: readonly Worker[], own: readonly SlotView[], usual: number): SlotView[] {
   const surplus = -roomOf(me)
   const isEven = workers.every((worker) => Math.abs(roomOf(worker)) <= tolerance * worker.share)
   if (surplus <= 0 || isEven) return []
@@ -175,9 +176,25 @@ function surplusOf(me: Worker, workers: readonly Worker[], own: readonly SlotVie
     workers.reduce((total, worker) => total + Math.max(0, some(worker)), 0)
   let rest = Math.min(surplus, (sum(roomOf) * surplus) / sum((worker) => -roomOf(worker)))
   // In no order of weight: what stays is like what goes.
-  return own.filter(({ weight }) => {
+  const shed = own.filter(({ weight }) => {
     const fits = weight <= rest
     if (fits) rest -= weight
     return fits
   })
+  return shed.length > 0 ? shed : oneMore(me, workers, own, usual)
+}
+
+/**
+ * Many workers may each have less than a slot to give, while a few lack whole slots: the fullest workers give one slot
+ * each, as many as are lacking. Only if the giver then still has less room than the taker had.
+ */
+function oneMore(me: Worker, workers: readonly Worker[], own: readonly SlotView[], usual: number): SlotView[] {
+  const [lightest] = own.toSorted((one, other) => one.weight - other.weight)
+  const mostRoom = Math.max(...workers.map(roomOf))
+  if (lightest === undefined || lightest.weight >= mostRoom - roomOf(me)) return []
+  const lacking = workers.reduce((count, worker) => count + Math.floor(Math.max(0, roomOf(worker)) / usual), 0)
+  const fuller = workers.filter(
+    (worker) => roomOf(worker) < roomOf(me) || (roomOf(worker) === roomOf(me) && worker.id < me.id),
+  )
+  return fuller.length < lacking ? [lightest] : []
 }

@@ -26,6 +26,8 @@ export interface SimNode {
   /** Its clock runs at this pace. */
   readonly drift: number
   busyUntil: number
+  /** What it knew when it read the slots. */
+  readAt: string
 }
 
 export class World {
@@ -39,13 +41,20 @@ export class World {
   readonly written: { epoch: number; by: string }[]
   moves = 0
   refused = 0
+  /** Commands to the database, as engine/store/mongo/nodes.ts sends them. */
+  operations = 0
+  /** Of slots that were read. */
+  slotReads = 0
   random: () => number
   #names = 0
+  /** As every node reads them, until a slot changes. */
+  #views: readonly SlotView[] | null = null
+  #version = 0
 
-  constructor(seed: number, slots: number) {
+  constructor(seed: number, slots: number, weightOf?: (random: () => number) => number) {
     this.random = randomOf(seed)
     this.slots = Array.from({ length: slots }, () => ({ owner: '', epoch: 0 }))
-    this.weights = this.slots.map(() => 1 + Math.floor(this.random() * 20))
+    this.weights = this.slots.map(() => weightOf?.(this.random) ?? 1 + Math.floor(this.random() * 20))
     this.written = this.slots.map(() => ({ epoch: 0, by: '' }))
   }
 
@@ -60,6 +69,7 @@ export class World {
       cutUntil: 0,
       drift: 0.8 + this.random() * 0.4,
       busyUntil: 0,
+      readAt: '',
     }
     this.nodes.set(id, node)
     this.records.set(id, { beat: 0, leaving: false })
@@ -109,7 +119,7 @@ export class World {
       nodes: [...this.records].map(([id, { beat, leaving }]): NodeView => {
         return { id, beat, leaving, works: true, capacity: 1, ended: false }
       }),
-      slots: this.slots.map((one, slot): SlotView => ({ slot, ...one, weight: this.weights[slot] ?? 1 })),
+      slots: this.#read(node),
     } as const
     const { state, commands } = stepNode(node.state, look)
     node.state = state
@@ -124,27 +134,61 @@ export class World {
     this.#do(node, commands)
   }
 
+  /** Two commands a beat, and one more when slots or nodes have changed. */
+  #read(node: SimNode): readonly SlotView[] {
+    this.operations += 2
+    const now = `${this.#version} ${this.records.size}`
+    if (node.readAt !== now) {
+      this.operations += 1
+      this.slotReads += 1
+    }
+    node.readAt = now
+    this.#views ??= this.slots.map((one, slot) => ({ slot, ...one, weight: this.weights[slot] ?? 1 }))
+    return this.#views
+  }
+
+  #change(slot: number, to: Slot): void {
+    this.slots[slot] = to
+    this.#views = null
+  }
+
   /** Each command may be lost or come twice; a crash or pause may come in between. */
   #do(node: SimNode, { bury, claim, shed }: NodeCommands): void {
-    for (const { id, beat } of bury) if (this.#comes() && this.records.get(id)?.beat === beat) this.records.delete(id)
+    for (const { id, beat } of bury) {
+      this.operations += 1
+      if (this.#comes() && this.records.get(id)?.beat === beat) {
+        this.records.delete(id)
+        this.operations += 1
+      }
+    }
     if (claim.length > 0) {
       const term = (this.term += 1)
+      // The term, the slots by their owner, those that are owned, callbacks by 64 slots, the version.
+      const owners = new Set(claim.map(({ owner }) => owner))
+      const unreleased = claim.filter(({ owner }) => owner !== '').length
+      this.operations += 3 + owners.size + Math.ceil(unreleased / 64)
+      this.#version += 1
       for (const { slot, owner } of claim)
         for (let times = this.#times(); times > 0; times -= 1) this.#claim(node, slot, owner, term)
       this.#readOwn(node)
+    }
+    if (shed.length > 0) {
+      // A beat, and for 64 slots their release and the version.
+      this.operations += 1 + 2 * Math.ceil(shed.length / 64)
+      this.#version += 1
     }
     for (const slot of shed) {
       if (this.random() < 0.02) return
       node.held.delete(slot)
       const there = this.slots[slot]
-      if (there?.owner === node.id && this.#comes()) there.owner = ''
+      if (there?.owner === node.id && this.#comes()) this.#change(slot, { ...there, owner: '' })
     }
   }
 
   #claim(node: SimNode, slot: number, owner: string, term: number): void {
     const there = this.slots[slot]
     if (there === undefined || there.owner !== owner || there.epoch >= term) return
-    this.slots[slot] = { owner: node.id, epoch: term }
+    this.#change(slot, { owner: node.id, epoch: term })
     this.moves += 1
   }
 
