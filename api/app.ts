@@ -108,7 +108,7 @@ export function createApp({
     nonceTtlMs: config.MAILROOM_OAUTH_NONCE_TTL,
     now,
   })
-  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log })
+  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log, uses: engine.uses })
   const wizard = createWizard(engine, now)
   const pages = [...consoleRoutes({ config, log, now }), ...wizardRoutes(wizard)]
   const readers = { api: baseUrlReader(config), pages: pageUrlReader(config) }
@@ -116,7 +116,7 @@ export function createApp({
   const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })
   const logged = requestLog({ engine, calls, now })
   const authenticated = authentication({ oauth, tries })
-  const dispatched = dispatch(createLimits(config, now), checkAnswers)
+  const dispatched = dispatch(createLimits(config, now, engine.uses), checkAnswers)
   const callback = (served: Served = 'all'): RequestListener => {
     const koa = new Koa<FrameState>()
     koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))

@@ -1,8 +1,8 @@
 /**
- * What a caller may do how often, counted in this process: calls per hour and key, calls to IMAP per minute and user,
- * wrong keys. Answers show what is left of the first two.
+ * What a caller may do how often: calls per hour and key, calls to IMAP per minute and user, wrong keys. Answers show
+ * what is left of the first two. What is not of one user is counted over all nodes.
  */
-import { AppError, type Config, isAppError, type Logger } from '../engine/index.ts'
+import { AppError, type Config, isAppError, type Logger, ownUses, type UseKind, type Uses } from '../engine/index.ts'
 import type { FrameContext } from './call.ts'
 
 interface Window {
@@ -42,20 +42,30 @@ export function createCounts() {
   }
 }
 
-/** How often something was counted since its window began. */
-export function createCounter(windowMs: number, now: () => number) {
+interface Shared {
+  readonly uses: Uses
+  readonly kind: UseKind
+}
+
+/** How often something was counted since its window began, also by other nodes when it is `shared`. */
+export function createCounter(windowMs: number, now: () => number, shared?: Shared) {
   const windows = new BoundedMap<Window>()
   const windowOf = (id: string): Window => {
     const window = windows.get(id)
     return window === undefined || window.endsAt <= now() ? { count: 0, endsAt: now() + windowMs } : window
   }
+  const add = (id: string, by: number): Window => {
+    const { count, endsAt } = windowOf(id)
+    const window = { count: count + by, endsAt }
+    windows.set(id, window)
+    return window
+  }
+  shared?.uses.hear(shared.kind, add)
   return {
     windowOf,
     count(id: string): Window {
-      const { count, endsAt } = windowOf(id)
-      const window = { count: count + 1, endsAt }
-      windows.set(id, window)
-      return window
+      shared?.uses.tell(shared.kind, id)
+      return add(id, 1)
     },
   }
 }
@@ -69,10 +79,11 @@ interface RateOptions {
   /** 'calls an hour for one API key' */
   readonly words: string
   readonly now: () => number
+  readonly shared?: Shared
 }
 
-function createRate({ limit, windowMs, header, words, now }: RateOptions) {
-  const counter = createCounter(windowMs, now)
+function createRate({ limit, windowMs, header, words, now, shared }: RateOptions) {
+  const counter = createCounter(windowMs, now, shared)
   const show = (ctx: FrameContext, { count, endsAt }: Window): void => {
     if (limit === 0) return
     ctx.set(`${header}-Limit`, String(limit))
@@ -99,7 +110,7 @@ export type Limits = ReturnType<typeof createLimits>
 
 type Settings = Pick<Config, 'MAILROOM_RATE_CALLS_PER_HOUR' | 'MAILROOM_RATE_IMAP_PER_MINUTE'>
 
-export function createLimits(config: Settings, now: () => number) {
+export function createLimits(config: Settings, now: () => number, uses = ownUses) {
   return {
     /** By developer. */
     calls: createRate({
@@ -108,8 +119,9 @@ export function createLimits(config: Settings, now: () => number) {
       header: 'X-RateLimit',
       words: 'calls an hour for one API key',
       now,
+      shared: { uses, kind: 'calls' },
     }),
-    /** By user. */
+    /** By user, whose calls one node answers. */
     imap: createRate({
       limit: config.MAILROOM_RATE_IMAP_PER_MINUTE,
       windowMs: 60_000,
@@ -128,6 +140,7 @@ interface TriesOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly log: Logger
+  readonly uses?: Uses
 }
 
 interface Failures {
@@ -148,10 +161,10 @@ const keyLength = 64
 /**
  * Wrong keys, secrets and signatures: after some of them an address has to wait before it may try the same key again,
  * twice as long after each further one. Ten times as many with whatever keys, and it has to wait with every key that
- * never fitted from there. No address waits for what another one did. Counted in this process, for a bounded number of
+ * never fitted from there. No address waits for what another one did. Counted over all nodes, for a bounded number of
  * addresses and keys.
  */
-export function createTries({ free, now, log }: TriesOptions) {
+export function createTries({ free, now, log, uses = ownUses }: TriesOptions) {
   const failures = new BoundedMap<Failures>()
   const fitted = new BoundedMap<true>()
 
@@ -166,12 +179,19 @@ export function createTries({ free, now, log }: TriesOptions) {
     if (waitMs > 0) throw tooMany(waitMs)
   }
   /** true = the first wait begins. */
-  const fail = (id: string, most: number): boolean => {
-    const count = (known(id)?.count ?? 0) + 1
+  const fail = (id: string, most: number, times: number): boolean => {
+    const before = known(id)?.count ?? 0
+    const count = before + times
     const waitMs = count < most ? 0 : Math.min(longestWaitMs, firstWaitMs * 2 ** (count - most))
     failures.set(id, { count, until: now() + waitMs })
-    return count === most
+    return before < most && count >= most
   }
+  const failBoth = (pair: string, times = 1): boolean => {
+    const address = pair.slice(0, pair.indexOf(' '))
+    return [fail(pair, free, times), fail(address, keysFactor * free, times)].includes(true)
+  }
+  uses.hear('wrong key', failBoth)
+  uses.hear('right key', (pair) => failures.delete(pair))
 
   return {
     /**
@@ -186,14 +206,14 @@ export function createTries({ free, now, log }: TriesOptions) {
         const found = await check()
         // Others may have failed while this one was looked up: a right guess among many at once must not show.
         mayTry(address, pair)
-        failures.delete(pair)
+        if (failures.delete(pair)) uses.tell('right key', pair)
         if (!fitted.has(pair)) fitted.set(pair, true)
         return found
       } catch (error) {
         mayTry(address, pair)
         if (isAppError(error) && error.status === 401) {
-          const waits = [fail(pair, free), fail(address, keysFactor * free)].includes(true)
-          if (waits) log.warn({ address }, 'too many wrong keys or signatures: this address has to wait')
+          uses.tell('wrong key', pair)
+          if (failBoth(pair)) log.warn({ address }, 'too many wrong keys or signatures: this address has to wait')
         }
         throw error
       }

@@ -42,6 +42,7 @@ import type { Backlog } from './store/port.ts'
 import type { DeveloperRecord } from './store/records.ts'
 import type { Mail } from './webhooks/contents.ts'
 import { createWebhooks, type Webhooks } from './webhooks/index.ts'
+import { createUses, type Uses } from './uses.ts'
 import { withinTime } from './waits.ts'
 
 export interface Engine {
@@ -53,6 +54,8 @@ export interface Engine {
   readonly http: HttpClient
   /** Other nodes that share the store. */
   readonly peers: Peers
+  /** What is limited over all nodes. */
+  readonly uses: Uses
   readonly budget: Budget
   readonly developers: Developers
   /** The console's password and sessions, tokens of the admin API. */
@@ -161,7 +164,9 @@ export async function createEngine({
   const tracing = await createTracing(config, log)
   // A step that the store has given up ends when its last request does.
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
-  const shared = { config, log, metrics, tracing, store, sealer, budget, undo }
+  const peers = createPeers(sealer.derive('nodes'))
+  const uses = createUses({ nodes: store.nodes, peers, log })
+  const shared = { config, log, metrics, tracing, store, sealer, budget, undo, uses }
   const webhooks: Webhooks = createWebhooks({ ...shared, mail: mailOf(() => accounts), baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ ...shared, ...keys, accounts, webhooks })
@@ -169,7 +174,6 @@ export async function createEngine({
   const probe = createHostProbe({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const discovery = createDiscovery({ http, probe, ...lookUps })
   const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
-  const peers = createPeers(sealer.derive('nodes'))
   const services = { http, peers, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
   const parts = { ...shared, ...services, history: createHistory({ metrics }), backups, settings, backlog }
   const engine: Engine = {
@@ -206,6 +210,7 @@ type Lifecycle = Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'>
 type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
   readonly tracing: Tracing
   readonly undo: Undo
+  readonly uses: ReturnType<typeof createUses>
 }
 
 /** Asks another node to look at the database. */
@@ -215,13 +220,13 @@ export const followPath = '/follow'
 
 /** Where this process listens for other nodes; null = it has none. */
 async function listenForNodes(
-  { config, log, store, peers }: Parts,
+  { config, log, store, peers, uses }: Parts,
   listener: RequestListener | undefined,
 ): Promise<string | null> {
   if (store.kind === 'sqlite' || listener === undefined) return null
   const { MAILROOM_NODE_HOST: given, MAILROOM_HOST: host, MAILROOM_NODE_PORT: port } = config
   const address = await peers.listen(
-    listener,
+    uses.before(listener),
     given ?? (/^(?:0\.0\.0\.0|[0:]+)$/.test(host) ? ownAddress() : host),
     port,
   )

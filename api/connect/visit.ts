@@ -133,12 +133,12 @@ function cookieFor({ baseUrl }: Call, record: ConnectTokenRecord, { id }: Sessio
 export type Wizard = ReturnType<typeof createWizard>
 
 /** What all pages share. */
-export function createWizard({ brand }: Engine, now: () => number) {
+export function createWizard({ brand, uses }: Engine, now: () => number) {
   return {
     look: createLook(brand),
     sessions: createSessions(),
     /** Forms by address. */
-    forms: createCounter(60_000, now),
+    forms: createCounter(60_000, now, { uses, kind: 'forms' }),
   }
 }
 

@@ -13,6 +13,7 @@ import {
   folderNamer,
   type Store,
   type UserRecord,
+  type Uses,
 } from '../../engine/index.ts'
 import { seconds, type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
@@ -297,22 +298,41 @@ class UserReader {
   }
 }
 
-/** The open streams of one engine, by user and by developer. */
+/** The open streams of one engine, by user and by developer. A user's are on one node, a developer's on all. */
 class Streams {
+  readonly #uses: Uses
   readonly #readers = new Map<string, UserReader>()
   readonly #counts = createCounts()
+  /** Developer → node → how many are open there. */
+  readonly #elsewhere = new BoundedMap<Map<string, number>>()
+
+  constructor({ uses }: Engine) {
+    this.#uses = uses
+    uses.hear('streams', (developerId, open, from) => {
+      const byNode = this.#elsewhere.get(developerId) ?? new Map<string, number>()
+      for (const node of byNode.keys()) if (!uses.has(node)) byNode.delete(node)
+      this.#elsewhere.set(developerId, byNode.set(from, open))
+    })
+  }
+
+  #openElsewhere(developerId: string): number {
+    const byNode = [...(this.#elsewhere.get(developerId) ?? [])]
+    return byNode.reduce((sum, [node, open]) => sum + (this.#uses.has(node) ? open : 0), 0)
+  }
 
   /** Throws `rate_limited` when the user or the developer has as many streams as may be. */
   join(options: StreamOptions): { readonly reader: UserReader; readonly leave: () => void } {
     const { id, developerId } = options.user
     this.#refuse(`user ${id}`, streamsOfUser, 'one user')
-    this.#refuse(`developer ${developerId}`, streamsOfDeveloper, 'one developer')
+    const most = streamsOfDeveloper - this.#openElsewhere(developerId)
+    this.#refuse(`developer ${developerId}`, most, 'one developer', streamsOfDeveloper)
     const reader = this.#readers.get(id) ?? new UserReader(options)
     this.#readers.set(id, reader)
     reader.join()
     const count = (by: 1 | -1): void => {
       this.#counts.change(`user ${id}`, by)
       this.#counts.change(`developer ${developerId}`, by)
+      this.#uses.tell('streams', developerId, this.#counts.of(`developer ${developerId}`))
     }
     count(1)
     let isOpen = true
@@ -325,9 +345,9 @@ class Streams {
     return { reader, leave }
   }
 
-  #refuse(name: string, most: number, whose: string): void {
+  #refuse(name: string, most: number, whose: string, allowed = most): void {
     if (this.#counts.of(name) < most) return
-    const words = `${most} event streams of ${whose} are open; close one, or read the changes in pages`
+    const words = `${allowed} event streams of ${whose} are open; close one, or read the changes in pages`
     throw new AppError('rate_limited', words, { retryAfterMs: retryMs })
   }
 }
@@ -337,7 +357,7 @@ const streamsOf = new WeakMap<Engine, Streams>()
 /** Throws `rate_limited` over the limits. */
 export function changeStream(options: StreamOptions): Readable {
   const { engine, signal } = options
-  const streams = streamsOf.get(engine) ?? new Streams()
+  const streams = streamsOf.get(engine) ?? new Streams(engine)
   streamsOf.set(engine, streams)
   const { reader, leave } = streams.join(options)
   const stream = Readable.from(eventTexts(options, reader), { objectMode: false })

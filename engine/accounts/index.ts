@@ -14,9 +14,11 @@ import type { SyncDeps } from './state.ts'
 import type { FolderLooks } from './types.ts'
 import type { AccountRecord } from '../store/records.ts'
 import type { AccountEvent } from '../../machines/events.ts'
+import { ownUses, type Uses } from '../uses.ts'
 
 interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
+  readonly uses?: Uses
 }
 
 /** Enough to share a commit and to keep a remote store busy; each batch is in memory with its callbacks. */
@@ -24,9 +26,9 @@ const batchesAtOnce = 8
 
 export type Accounts = ReturnType<typeof createAccounts>
 
-export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: AccountsDeps) {
+export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses, ...rest }: AccountsDeps) {
   const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
-  const deps = runtimeDeps(sync, { sealer, tokens })
+  const deps = runtimeDeps(sync, { sealer, tokens }, uses)
   const pool = createPool(deps)
   const probe = createProbe(deps)
   const { registry } = pool
@@ -127,14 +129,14 @@ async function setPaused({ store }: SyncDeps, accountId: string, paused: boolean
   if ((await store.accounts.edit(accountId, { paused })) === null) throw notFound('email account', accountId)
 }
 
-function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'>): PoolDeps {
+function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'>, uses: Uses): PoolDeps {
   const { config } = sync
   return {
     ...secrets,
     sync,
     openSession,
     hostLogins: createHostLogins(sync.now),
-    limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE }),
+    limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE, uses }),
     dialing: createFairQueue({
       places: config.MAILROOM_START_CONCURRENCY,
       deadlineMs: config.MAILROOM_OAUTH_TIMEOUT + config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT,

@@ -3,13 +3,15 @@
  * several developers wait, the one who has begun the fewest logins there in the last minute is next; urgent ones go
  * first within their developer's share. Checks of accounts leave some of the pace to others. A username whose logins
  * are rejected is tried less often, but it is tried; other usernames, and other developers, notice nothing. A new
- * credential does not wait for the failures of the old, up to a number that looks like guessing.
+ * credential does not wait for the failures of the old, up to a number that looks like guessing. The pace is that of
+ * all nodes: each hears of the others' logins, and takes no more than its part of what is left until it has heard.
  *
  * p-queue limits one rate for all, in an order that is fixed when work is added. Here several rates hold at once (of
  * the host, of a developer, of checks, of a username), the next one depends on what each developer has begun by then,
  * and a caller hears beforehand how long it would wait.
  */
 import { createHmac, randomBytes } from 'node:crypto'
+import { ownUses, type Uses } from '../uses.ts'
 
 const minuteMs = 60_000
 /** Failed logins of one username within this time count … */
@@ -31,6 +33,8 @@ const addingPart = 3 / 4
 const checksPart = 1 / 2
 /** … except the first ones of each. */
 const firstChecksPart = 1 / 10
+/** By then every node has heard of a login. */
+const heardMs = 2_000
 /** Callers choose the names of hosts: of more than this the oldest where no login waits are forgotten. */
 const mostHosts = 10_000
 /** A delay is not reckoned further than this. */
@@ -61,9 +65,17 @@ interface Entrant extends Client {
   readonly admit: () => void
 }
 
+interface Start extends Client {
+  readonly at: number
+  /** Of another node. */
+  readonly heard?: true
+}
+
 interface Host {
+  readonly name: string
+  readonly uses: Uses
   /** Logins of the last minute, oldest first. */
-  starts: (Client & { readonly at: number })[]
+  starts: Start[]
   /** Rejected logins of the last ten minutes. */
   failures: { readonly at: number; readonly user: string; readonly key: string }[]
   /** By developer: when the last login began, of those that began one in the last ten minutes. */
@@ -88,10 +100,20 @@ function freeAt(starts: readonly { readonly at: number }[], limit: number, at: n
 }
 
 /** An urgent login need not keep its distance to others. */
-function hostStart({ starts }: Host, perMinute: number, at: number, urgent: boolean): number {
-  const last = starts.at(-1)
+function hostStart(host: Host, perMinute: number, at: number, urgent: boolean): number {
+  const last = host.starts.at(-1)
   const apart = urgent || last === undefined ? at : last.at + minuteMs / perMinute / rampFactor
-  return Math.max(apart, freeAt(starts, perMinute, at))
+  return Math.max(apart, freeAt(host.starts, perMinute, at), partStart(host, perMinute, at))
+}
+
+/** `at` where the logins that other nodes may not have heard of yet are less than this node's part. */
+function partStart({ starts, uses }: Host, perMinute: number, at: number): number {
+  const nodes = uses.nodes()
+  if (nodes === 1) return at
+  const untold = starts.filter((start) => start.heard === undefined && start.at > at - heardMs)
+  const part = Math.max(1, Math.ceil((perMinute - starts.length + untold.length) / nodes))
+  const first = untold.at(-part)
+  return first === undefined ? at : first.at + heardMs
 }
 
 /** Failures that count against this login; 0 while they are within the budgets. */
@@ -204,7 +226,7 @@ function delayOf(host: Host, client: Client, perMinute: number, now: number): nu
 }
 
 /** What no longer counts is dropped, at most once a minute, and at once where there are too many. */
-function createHosts(now: () => number) {
+function createHosts(now: () => number, uses: Uses) {
   const hosts = new Map<string, Host>()
   let swept = now()
 
@@ -225,6 +247,8 @@ function createHosts(now: () => number) {
       const key = name.toLowerCase()
       const at = now()
       const host = hosts.get(key) ?? {
+        name: key,
+        uses,
         starts: [],
         failures: [],
         seen: new Map(),
@@ -264,9 +288,36 @@ function isLimited(perMinute: number, host: Host | undefined): boolean {
 
 export type LoginLimiter = ReturnType<typeof createLoginLimiter>
 
-/** `perMinute` 0 = no limit. */
-export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: number; now?: () => number }) {
-  const hosts = createHosts(now)
+function admitAll({ name, uses }: Host, entered: readonly Entrant[]): void {
+  for (const { admit, check, developerId } of entered) {
+    uses.tell(check ? 'check' : 'login', `${developerId} ${name}`)
+    admit()
+  }
+}
+
+/** Logins of other nodes count like own ones. */
+function hearOthers(uses: Uses, limited: (name: string) => Host | undefined, now: () => number): void {
+  for (const kind of ['login', 'check'] as const)
+    uses.hear(kind, (name, count) => {
+      const [developerId = '', hostName = ''] = name.split(' ')
+      const host = limited(hostName)
+      if (host === undefined) return
+      const at = now()
+      const start: Start = { developerId, user: '', key: '', check: kind === 'check', at, heard: true }
+      for (let left = count; left > 0; left -= 1) host.starts.push(start)
+      host.seen.set(developerId, at)
+    })
+}
+
+interface LimiterOptions {
+  /** 0 = no limit. */
+  readonly perMinute: number
+  readonly now?: () => number
+  readonly uses?: Uses
+}
+
+export function createLoginLimiter({ perMinute, now = Date.now, uses = ownUses }: LimiterOptions) {
+  const hosts = createHosts(now, uses)
   const clientOf = createFingerprints()
   const limited = (name: string) => (isLimited(perMinute, hosts.known(name)) ? hosts.of(name) : undefined)
 
@@ -277,8 +328,10 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
     // Without a pace any more: all that wait.
     const { entered, nextAt } = letIn(host, host.pace ?? (perMinute === 0 ? Infinity : perMinute), at)
     host.timer = nextAt === null ? null : setTimeout(() => advance(host), Math.ceil(nextAt - at))
-    for (const { admit } of entered) admit()
+    admitAll(host, entered)
   }
+
+  hearOthers(uses, limited, now)
 
   function known(login: Login): Host | undefined {
     const host = hosts.known(login.host) && limited(login.host)

@@ -43,8 +43,8 @@ export interface Peers {
   listen(listener: RequestListener, host: string, port: number): Promise<string>
   /** Rejects with `network` when no connection was made or it broke. */
   call(address: string, call: PeerCall): Promise<PeerAnswer>
-  /** An empty POST; answers the status, 0 without an answer. */
-  tell(address: string, path: string): Promise<number>
+  /** A POST, empty without a body; answers the status, 0 without an answer. */
+  tell(address: string, path: string, body?: Buffer): Promise<number>
   close(): Promise<void>
 }
 
@@ -75,10 +75,10 @@ export function createPeers(key: Buffer): Peers {
       const { port: chosen } = server.address() as AddressInfo
       return `${isIP(host) === 6 ? `[${host}]` : host}:${chosen}`
     },
-    async tell(address, path) {
+    async tell(address, path, sent) {
       try {
         const signal = AbortSignal.timeout(tellMs)
-        const { status, body } = await call(address, { method: 'POST', path, headers: [], body: null, signal })
+        const { status, body } = await call(address, { method: 'POST', path, headers: [], body: sent ?? null, signal })
         body.resume()
         return status
       } catch {

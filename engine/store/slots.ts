@@ -122,6 +122,10 @@ export type Owner = 'here' | { readonly address: string } | null
 
 /** The nodes that share the store. */
 export interface Nodes {
+  /** Of this process, as the others know it. */
+  readonly id: string
+  /** Whether the process of this id is there. */
+  has(id: string): boolean
   /** Whether this process owns the slot of this user, or of this developer. */
   owns(id: string): boolean
   ownsSlot(slot: number): boolean
@@ -155,6 +159,8 @@ export const allSlots: readonly number[] = Array.from({ length: slotCount }, (_,
 /** The embedded store: one process owns everything. */
 export function soleNode(): Nodes {
   return {
+    id: '',
+    has: () => false,
     owns: () => true,
     ownsSlot: () => true,
     ownsAll: () => true,

@@ -11,7 +11,7 @@ import { databaseOn, dropDatabase } from '../support/store-choice.ts'
 import { until } from '../support/until.ts'
 import { createUser, listed } from '../support/users.ts'
 
-const accounts = 12
+const accounts = 8
 const places = 3
 const delayMs = 150
 const hook = '/hook'
@@ -39,12 +39,13 @@ suite('a webhook of the application on two processes', { timeout: 240_000, ...ne
     const body = { callback_url: receiver.url(hook), failure_notif_url: receiver.url(notices) }
     webhook = String((await first().ok('POST', '/lite/webhooks', body))['webhook_id'])
     await until('each owns users', async () => (await Promise.all(services.map(owned))).every((count) => count > 0))
-    for (let at = 0; at < accounts; at += 1) {
+    const create = async (at: number): Promise<void> => {
       const email = `user${at}@mail.example`
       await dovecot.append(email, 'INBOX', mail({ to: email, subject: `old ${email}` }))
       // A new user belongs to the process that is asked.
       users.push({ id: await createUser(services[at % 2] as Service, dovecot, email), email })
     }
+    await Promise.all(Array.from({ length: accounts }, (_, at) => create(at)))
     for (const { id, email } of users) await listed(first(), id, `old ${email}`)
   })
   after(async () => {

@@ -115,6 +115,14 @@ class MongoNode implements Nodes {
     this.#timer = setInterval(() => void this.look(), member.beatMs).unref()
   }
 
+  get id(): string {
+    return this.#deps.member.id
+  }
+
+  has(id: string): boolean {
+    return this.#nodes.some(({ _id }) => _id === id)
+  }
+
   owns(id: string): boolean {
     return this.ownsSlot(slotOf(id))
   }
