@@ -40,8 +40,8 @@ const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
 /** The state of a sign-in ends with the token's slot; see consent.ts. */
 const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
 const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
-/** Sessions of the console are in the memory of one node. */
-const ofConsole = /^\/console(?:[/?]|$)/
+/** Sessions of the console, and how far a redelivery of all callbacks is, are in the memory of one node. */
+const ofConsole = /^\/(?:console(?:[/?]|$)|admin\/deliveries(?:\/redeliver)?(?:\?|$))/
 
 export function createForwarding(engine: Engine) {
   const { nodes } = engine.store
