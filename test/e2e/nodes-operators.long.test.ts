@@ -85,7 +85,13 @@ suite('processes on one database, once for all', { timeout: 240_000, ...needs('m
       const webhook = await store.webhooks.get(String(made['webhook_id']))
       assert(webhook !== null, JSON.stringify(made))
       const { userId } = webhook
-      const ended = { userId, state: 'failed', finishedAt: Date.now(), createdAt: Date.now(), dueAt: Date.now() } as const
+      const ended = {
+        userId,
+        state: 'failed',
+        finishedAt: Date.now(),
+        createdAt: Date.now(),
+        dueAt: Date.now(),
+      } as const
       const own = [1, 2].map(() => outboxRecord(webhook, { ...ended, accountId: newId(), messageId: newId() }))
       await store.outbox.enqueue(own)
       rows.push(...own.map((row) => row.id))
