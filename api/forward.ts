@@ -44,8 +44,8 @@ const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)
 const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
 /** Of the query or the body, in any coding: no user is made, this one is changed. */
 const migrates = /migrate_account_id\W+([0-9a-f]{24})/
-/** Sessions of the console are in the memory of one node. */
-const ofConsole = /^\/console(?:[/?]|$)/
+/** Sessions of the console, and how far a redelivery of all callbacks is, are in the memory of one node. */
+const ofConsole = /^\/(?:console(?:[/?]|$)|admin\/deliveries(?:\/redeliver)?(?:\?|$))/
 
 export function createForwarding(engine: Engine) {
   const { nodes } = engine.store

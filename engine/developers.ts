@@ -71,7 +71,7 @@ export function createDevelopers(deps: Deps) {
     /** Stores the developer's brand for the connect wizard. `not_found`. */
     setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
     /** A new key with its secret, which is shown once. */
-    create: (name: string) => create(deps, newKey(), newSecret(), name),
+    create: (name: string) => create(deps, newKey(), newSecret(), { name }),
     /**
      * A new secret for the same key; the old one is accepted for `overlapMs`. `not_found` for an unknown id, `conflict`
      * for the key of MAILROOM_API_KEY.
@@ -162,8 +162,9 @@ function createKnown(deps: Deps) {
 }
 
 /** Another node starts at the same time. */
-function unlessThere(error: unknown): void {
+function unlessThere(error: unknown): null {
   if (!isAppError(error, 'conflict')) throw error
+  return null
 }
 
 type Change = (known: DeveloperRecord) => readonly Secret[]
@@ -199,8 +200,10 @@ async function generateFirst(deps: Deps): Promise<Generated | null> {
   const { store, sealer, config } = deps
   const first = await store.developers.first()
   if (first === null) {
-    const { developer, secret } = await create(deps, newKey(), newSecret())
-    return { apiKey: developer.apiKey, apiSecret: secret }
+    // The same id at every node that starts at the same time: one of them succeeds.
+    const id = sealer.derive('first developer').toString('hex').slice(0, 24)
+    const made = await create(deps, newKey(), newSecret(), { id }).catch(unlessThere)
+    return made ? { apiKey: made.developer.apiKey, apiSecret: made.secret } : null
   }
   if (!config.MAILROOM_SECRET_LOST || sealer.opens(first.sealedSecret, first.id)) return null
   const apiSecret = newSecret()
@@ -217,10 +220,13 @@ function withSecrets(developer: DeveloperRecord, secrets: readonly Secret[]): Au
 const newKey = (): string => randomBytes(12).toString('hex')
 const newSecret = (): string => randomBytes(24).toString('base64url')
 
-async function create({ store, sealer }: Deps, apiKey: string, secret: string, name?: string): Promise<Authenticated> {
-  const id = newId()
+async function create(
+  { store, sealer }: Deps,
+  apiKey: string,
+  secret: string,
+  { id = newId(), ...named }: Partial<Pick<DeveloperRecord, 'id' | 'name'>> = {},
+): Promise<Authenticated> {
   const secrets = [onlySecret(secret, Date.now())]
-  const named = name === undefined ? {} : { name }
   const sealedSecret = sealSecrets(sealer, id, secrets)
   const developer = { id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now(), ...named }
   await store.developers.create(developer)

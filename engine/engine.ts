@@ -164,7 +164,7 @@ export async function createEngine({
   const tracing = await createTracing(config, log)
   // A step that the store has given up ends when its last request does.
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
-  const peers = createPeers(sealer.derive('nodes'))
+  const peers = createPeers(sealer.derive('nodes'), sealer.deriveFormer('nodes'))
   const uses = createUses({ nodes: store.nodes, peers, log })
   const shared = { config, log, metrics, tracing, store, sealer, budget, undo, uses }
   const webhooks: Webhooks = createWebhooks({ ...shared, mail: mailOf(() => accounts), baseUrl: () => baseUrl })

@@ -68,8 +68,9 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
       if (config.MAILROOM_ADMIN_PASSWORD !== null || !consoleOn || (await operators.get(passwordId)) !== null)
         return null
       const password = randomBytes(15).toString('base64url')
-      await put({ id: passwordId, name: 'console', hash: await passwordHash(password), scopes: [] })
-      return password
+      const record = { id: passwordId, name: 'console', hash: await passwordHash(password), scopes: [] }
+      // Other nodes may start at the same time: the password of one is kept.
+      return (await operators.add({ ...record, createdAt: now(), revokedAt: null })) ? password : null
     },
     /** Opens a session of 12 hours; null = the password is wrong. */
     login: async (password: string) => (consoleOn && (await fits(password)) ? sessions.open() : null),

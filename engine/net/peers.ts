@@ -1,8 +1,10 @@
 /**
  * Calls between the nodes, HTTP over TLS with a pre-shared key (RFC 4279, with an ephemeral key exchange: RFC 5489).
  * Both sides prove in the handshake that they have the key, which comes of MAILROOM_SECRET; without it no byte of HTTP
- * is read or sent.
+ * is read or sent. While that setting is being replaced, the asking side takes the key that the answering one names, if
+ * it has it, and the answering side accepts MAILROOM_SECRET_OLD's too.
  */
+import { createHash } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import { type AddressInfo, isIP } from 'node:net'
@@ -14,7 +16,6 @@ import { AppError, errnoOf } from '../errors.ts'
 import { withinTime } from '../waits.ts'
 
 const tls = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
-const identity = 'mailroom'
 const connectMs = 2000
 const tellMs = 2000
 /** Of one node to another. */
@@ -48,8 +49,14 @@ export interface Peers {
   close(): Promise<void>
 }
 
-export function createPeers(key: Buffer): Peers {
-  const agent = agentWith(key)
+/** `former`: keys that are accepted still. */
+export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers {
+  const keys = new Map([key, ...former].map((one) => [nameOf(one), one]))
+  const own = nameOf(key)
+  const agent = agentWith((hint) => {
+    const identity = hint !== null && keys.has(hint) ? hint : own
+    return { psk: keys.get(identity) ?? key, identity }
+  })
   let server: Server | null = null
 
   async function call(address: string, { method, path, headers, body, signal }: PeerCall): Promise<PeerAnswer> {
@@ -67,8 +74,8 @@ export function createPeers(key: Buffer): Peers {
   return {
     call,
     async listen(listener, host, port) {
-      const options = { ...tls, pskCallback: (_: unknown, name: string) => (name === identity ? key : null) }
-      server = createServer({ ...options, maxHeaderSize: maxHeaderBytes, requireHostHeader: false }, listener)
+      const psk = { pskIdentityHint: own, pskCallback: (_: unknown, name: string) => keys.get(name) ?? null }
+      server = createServer({ ...tls, ...psk, maxHeaderSize: maxHeaderBytes, requireHostHeader: false }, listener)
       server.requestTimeout = 0
       server.keepAliveTimeout = idleMs.answering
       await listening(server, host, port)
@@ -95,10 +102,14 @@ export function createPeers(key: Buffer): Peers {
   }
 }
 
-function agentWith(key: Buffer): Agent {
+/** Says nothing of the key itself. */
+function nameOf(key: Buffer): string {
+  return `mailroom ${createHash('sha256').update('mailroom/peers/').update(key).digest('hex').slice(0, 8)}`
+}
+
+function agentWith(pskCallback: (hint: string | null) => { psk: Buffer; identity: string }): Agent {
   return new Agent({
     connect: ({ hostname, port }, callback) => {
-      const pskCallback = () => ({ psk: key, identity })
       const host = hostname.replace(/^\[|\]$/g, '')
       const socket = connect({ ...tls, host, port: Number(port), pskCallback, checkServerIdentity: () => undefined })
       socket.setNoDelay()

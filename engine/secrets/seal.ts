@@ -51,7 +51,9 @@ export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
     /** Of the key that seals. */
     keyId,
     /** A key for another purpose, of the one that seals. */
-    derive: (purpose: string): Buffer => createHmac('sha256', key).update(`mailroom/${purpose}`).digest(),
+    derive: (purpose: string): Buffer => derived(key, purpose),
+    /** The same, of those that seal nothing new. */
+    deriveFormer: (purpose: string): Buffer[] => former.map((one) => derived(one, purpose)),
     seal(plain: string, recordId: string): string {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(recordId))
@@ -75,6 +77,10 @@ export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
     /** The key that a value names; 'v1' = it names none. */
     keyOf: keyIdOf,
   }
+}
+
+function derived(key: Buffer, purpose: string): Buffer {
+  return createHmac('sha256', key).update(`mailroom/${purpose}`).digest()
 }
 
 /** In place of a key id. */

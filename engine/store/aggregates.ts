@@ -68,6 +68,8 @@ function createDevelopers({ developers }: KeyedCollections) {
 function createOperators({ operators }: KeyedCollections) {
   return {
     put: (operator: OperatorRecord) => operators.put(operator),
+    /** false = there is one of this id. */
+    add: async (operator: OperatorRecord) => (await operators.insertMissing([operator])).length === 1,
     get: (id: string) => operators.find({ id }),
     /** Oldest first. */
     list: () => operators.list({}, { by: ['createdAt', 'id'] }),

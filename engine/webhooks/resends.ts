@@ -1,10 +1,12 @@
 /**
  * Failed callbacks that match a filter, over all webhooks, sent again at an operator's wish: oldest first, in batches,
- * one filter at a time. How far it is, is known in this process alone: after a restart the same wish goes on with those
- * that are left. Callbacks of webhooks that are paused stay as they are, and so do those that fail once more meanwhile.
+ * one filter at a time. How far it is, is known in one process alone, which all others ask (api/forward.ts): after its
+ * restart the same wish goes on with those that are left. Callbacks of webhooks that are paused stay as they are, and
+ * so do those that fail once more meanwhile.
  */
 import { AppError, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
+import type { OutboxRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import type { WebhookParts } from './index.ts'
 
@@ -88,11 +90,22 @@ export class Resends {
     return queued < total ? 'the others are of webhooks that are paused or gone, or were sent by others' : null
   }
 
+  /** Those of webhooks that are active. What is of a user may be another node's: then it is in the store alone. */
+  async #active(rows: readonly OutboxRecord[]): Promise<OutboxRecord[]> {
+    const { store, targets } = this.#parts
+    const ids = new Set<string>()
+    for (const id of new Set(rows.map(({ webhookId }) => webhookId ?? ''))) {
+      const webhook = targets.get(id)?.webhook ?? (await store.webhooks.get(id))
+      if (webhook?.active === true) ids.add(id)
+    }
+    return rows.filter(({ webhookId }) => ids.has(webhookId ?? ''))
+  }
+
   async *#batches(query: RequeueQuery): AsyncGenerator<number> {
-    const { store, targets, now, rereadAll } = this.#parts
+    const { store, now, rereadAll } = this.#parts
     for (let queued = 0, left = 0; Math.max(queued, left) < mostResent && !this.#stopped.signal.aborted;) {
       const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
-      const active = rows.filter(({ webhookId }) => targets.get(webhookId ?? '')?.webhook.active === true)
+      const active = await this.#active(rows)
       const ids = active.slice(0, mostResent - queued).map(({ id }) => id)
       const { count } = await store.outbox.requeue({ ...query, ids }, now(), batchRows)
       for (const channelId of new Set(active.map((row) => row.channelId))) rereadAll(channelId)

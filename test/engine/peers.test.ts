@@ -7,8 +7,8 @@ import { createPeers, type Peers } from '../../engine/net/peers.ts'
 
 const key = Buffer.alloc(32, 1)
 
-function peersWith(t: TestContext, own: Buffer): Peers {
-  const peers = createPeers(own)
+function peersWith(t: TestContext, own: Buffer, former: readonly Buffer[] = []): Peers {
+  const peers = createPeers(own, former)
   t.after(() => peers.close())
   return peers
 }
@@ -49,6 +49,28 @@ test('without the key nothing is heard, on either side', async (t) => {
   assert.equal(await stranger.tell(address, '/look'), 0)
   assert.equal(await fetch(`http://${address}/look`).catch(() => 'refused'), 'refused')
   assert.equal(heard, 0)
+})
+
+test('while the key is replaced, nodes that still have the old one reach the others, and are reached', async (t) => {
+  const [old, next] = [Buffer.alloc(32, 3), Buffer.alloc(32, 4)]
+  const nodes: readonly (readonly [string, Buffer, readonly Buffer[]])[] = [
+    ['before', old, []],
+    ['knows the next one', old, [next]],
+    ['has replaced it', next, [old]],
+    ['has forgotten the old one', next, []],
+  ]
+  const reached: string[] = []
+  for (const [name, own, former] of nodes) {
+    const address = await peersWith(t, own, former).listen((_, response) => response.end(), '127.0.0.1', 0)
+    for (const [other, its, itsFormer] of nodes)
+      if ((await peersWith(t, its, itsFormer).tell(address, '/look')) === 200) reached.push(`${other} → ${name}`)
+  }
+  const strangers = ['before → has forgotten the old one', 'has forgotten the old one → before']
+  const all = nodes.flatMap(([name]) => nodes.map(([other]) => `${other} → ${name}`))
+  assert.deepEqual(
+    all.filter((one) => !reached.includes(one)),
+    strangers.toSorted((one, other) => all.indexOf(one) - all.indexOf(other)),
+  )
 })
 
 test('a node that is not there is known by the reason', async (t) => {
