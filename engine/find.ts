@@ -38,17 +38,23 @@ const mostFound = 20
 const mostLike = 200
 const mostWords = 5
 
-/** By kind, in their order. */
-export async function find(sources: Sources, asked: string): Promise<readonly Found[]> {
+export interface FoundOfKind {
+  readonly kind: Found['kind']
+  readonly found: readonly Found[]
+  /** Others of this kind that match, of those that were looked at. */
+  readonly more: number
+}
+
+/** Kinds of which something is found, in their order. */
+export async function find(sources: Sources, asked: string): Promise<readonly FoundOfKind[]> {
   const text = asked.trim()
   const found = await recordsLike(sources, text)
   const messages = found.some(({ exact }) => exact) ? [] : await messagesNamed(sources.store, text)
-  return foundKinds.flatMap((kind) =>
-    mostExact(
-      [...found, ...messages].filter((each) => each.kind === kind),
-      mostFound,
-    ),
-  )
+  return foundKinds.flatMap((kind) => {
+    const all = [...found, ...messages].filter((each) => each.kind === kind)
+    const more = Math.max(0, all.length - mostFound)
+    return all.length === 0 ? [] : [{ kind, found: mostExact(all, mostFound), more }]
+  })
 }
 
 /** The text itself, and the ids of what it names. */

@@ -21,6 +21,7 @@ export {
   callbacksLike,
   find,
   type Found,
+  type FoundOfKind,
   foundKinds,
   idsMeant,
   messagesMeant,

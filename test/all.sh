@@ -43,6 +43,11 @@ MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store
 section 'test/hostile'
 MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' '!test/hostile/kills-*.test.ts'
 
+section 'test/hostile on MongoDB: what is read from the store, or written to it'
+# The others are about sockets, mail servers, parsers and pages; failing-writes and kills-of-stores take both stores.
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone \
+  'test/hostile/{call-log,event-streams,recipients,stored-limits}.test.ts'
+
 section 'schemathesis'
 bash test/support/schemathesis.sh
 

@@ -21,10 +21,19 @@ export const searchQuery = z.object({ q: filledText.meta({ description: words, e
 export const searchRoute = adminRoute('GET /admin/search', {
   summary: 'Find accounts, users, developers, webhooks, callbacks and messages',
   description:
-    'By a whole id, Message-ID or URL, or by a part of an address, a name or a URL; of each kind at most 20.',
+    'By a whole id, Message-ID or URL, or by a part of an address, a name or a URL; of each kind at most 20, and how many more of ' +
+    'the 200 that are looked at.',
   query: searchQuery,
-  response: answer({ found: [z.array(foundView), [exampleOf(foundView)]] }),
-  handler: async ({ query }, { engine }) => ({
-    found: (await find(engine, query.q)).map(({ accountId, ...found }) => ({ ...found, account_id: accountId })),
+  response: answer({
+    found: [z.array(foundView), [exampleOf(foundView)]],
+    more: [z.partialRecord(z.enum(foundKinds), z.int()), { webhook: 12 }, 'by kind: others that match'],
   }),
+  handler: async ({ query }, { engine }) => {
+    const kinds = await find(engine, query.q)
+    const found = kinds.flatMap((kind) => kind.found)
+    return {
+      found: found.map(({ accountId, ...one }) => ({ ...one, account_id: accountId })),
+      more: Object.fromEntries(kinds.flatMap(({ kind, more }) => (more === 0 ? [] : [[kind, more]]))),
+    }
+  },
 })

@@ -1,5 +1,5 @@
 /** The search of every page: what is meant has a page of its own; otherwise what is like it, by kind. */
-import { find, type Found } from '../../engine/index.ts'
+import { find, type Found, type FoundOfKind } from '../../engine/index.ts'
 import { searchQuery } from '../admin/search.ts'
 import { html, type Html } from '../html.ts'
 import { page } from './frame.ts'
@@ -15,20 +15,21 @@ const placeOf: Readonly<Record<Found['kind'], (one: Found) => string>> = {
 }
 
 export const search = page('/console/search', searchQuery, async ({ values }, { engine }) => {
-  const found = await find(engine, values.q)
-  const [meant, ...others] = found.filter(({ exact }) => exact)
+  const kinds = await find(engine, values.q)
+  const [meant, ...others] = kinds.flatMap(({ found }) => found.filter(({ exact }) => exact))
   if (meant !== undefined && others.length === 0) return { to: placeOf[meant.kind](meant) }
   const form = searchForm('/console/search', field('Search', 'q', values, 'search'), 'Search')
   const none = html`<p>Nothing matches. Of a mail that is not in the index, ask on the page of its account.</p>`
-  const kinds = [...Map.groupBy(found, ({ kind }) => kind)].map(([kind, rows]) => listOf(kind, rows))
-  return { title: 'Search', content: html`${card(null, form)} ${found.length === 0 ? card(null, none) : kinds}` }
+  const lists = kinds.length === 0 ? card(null, none) : kinds.map(listOf)
+  return { title: 'Search', content: html`${card(null, form)} ${lists}` }
 })
 
-function listOf(kind: Found['kind'], rows: readonly Found[]): Html {
+function listOf({ kind, found, more }: FoundOfKind): Html {
   const title = `${kind[0]?.toUpperCase()}${kind.slice(1)}s`
-  const list = table(rows, '', {
+  const list = table(found, '', {
     Name: (one) => named(placeOf[kind](one), one.name, one.id),
     Details: ({ detail }) => detail,
   })
-  return card(title, scrolling(title, list, 'wide'))
+  const others = more === 0 ? '' : html`<p>${more} more match: search for more of the text.</p>`
+  return card(title, html`${scrolling(title, list, 'wide')} ${others}`)
 }

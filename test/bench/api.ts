@@ -30,22 +30,25 @@ export async function api(options: BenchOptions): Promise<boolean> {
     mailPerAccount,
     env: { MAILROOM_FOLDER_POLL: '5m' },
   })
+  let loads: Load[] = []
+  let rssMib = 0
   try {
     if (fleet.dovecot.warning !== null) say(`warning: ${fleet.dovecot.warning}`)
     await fleet.connect()
     await inParallel(fleet.users, 8, (id) =>
       until(`all mail of ${id}`, () => holds(fleet, id, mailPerAccount), { withinMs: 600_000, everyMs: 200 }),
     )
-    const loads = [
+    loads = [
       ...(await indexLoads(fleet, seconds)),
       ...(await v2Loads(fleet, seconds)),
       ...(await contentLoads(fleet, seconds)),
     ]
-    const large = await largeReads(options)
-    return report(options, { accounts, mailPerAccount, seconds }, { loads, large }, fleet)
+    rssMib = round(fleet.service.rssKib() / 1024)
   } finally {
     await fleet.remove()
   }
+  const large = await largeReads(options)
+  return report(options, { accounts, mailPerAccount, seconds, rssMib }, loads, large)
 }
 
 const inbox = (user: string): string => `/lite/users/${user}/email_accounts/0/folders/INBOX/messages`
@@ -215,8 +218,8 @@ async function contentTarget(fleet: Fleet, mailbox: string, user: string, raws: 
 function report(
   options: BenchOptions,
   settings: Readonly<Record<string, number>>,
-  { loads, large }: { readonly loads: readonly Load[]; readonly large: readonly LargeRead[] },
-  fleet: Fleet,
+  loads: readonly Load[],
+  large: readonly LargeRead[],
 ): boolean {
   table(
     ['', 'concurrency', 'per second', 'p50 ms', 'p99 ms', 'cpu µs', 'bytes', 'failed'],
@@ -276,7 +279,7 @@ function report(
   ]
   for (const [words, value, met] of checks) say(`${words}: ${value} ${met ? 'met' : 'MISSED'}`)
   const ok = checks.every(([, , met]) => met)
-  jsonLine('api', { store: options.store, ...settings, loads, large, rssMib: round(fleet.service.rssKib() / 1024), ok })
+  jsonLine('api', { store: options.store, ...settings, loads, large, ok })
   return ok
 }
 

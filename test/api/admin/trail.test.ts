@@ -225,7 +225,8 @@ describe('what operators look up', () => {
     }
     assert.equal((await log(`webhook=/crowd&account=@crowd.example&state=failed&${within}`)).length, 1)
     assert.deepEqual(await log(`webhook=/crowd&developer=nobody&${within}`), [])
-    const { found: hits } = await get(`/admin/search?q=${url}`)
+    const { found: hits, more } = await get(`/admin/search?q=${url}`)
+    assert.deepEqual(more, { webhook: names.length + 1 - 20 })
     const details = (hits as Json[]).map(({ detail }) => String(detail))
     assert.equal(new Set(details).size, 20)
     assert.ok(details.every((detail) => [...names, 'application-wide'].includes(detail)))
