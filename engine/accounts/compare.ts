@@ -161,6 +161,24 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
   return vanished.filter(({ uid }) => !state.own.isUnderWay(folderId, uid)).length
 }
 
+/**
+ * Takes out the messages that the server has named as vanished (QRESYNC), where a SEARCH agrees: the counts add up
+ * then, and UIDs need not be compared. Answers how many vanished that we do not take away ourselves.
+ */
+export async function takeVanished(context: FolderContext): Promise<number> {
+  const { session, state, folderId } = context
+  const named = await session.takeVanished()
+  if (named.length === 0) return 0
+  const cursor = cursorOf(context)
+  const known = await knownAt(context, named)
+  const suspects = named.filter((uid) => known.has(uid))
+  const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
+  if (vanished.length === 0) return 0
+  const exists = cursor.exists - vanished.length
+  if (!(await takeOut(context, vanished, { exists, unread: 0, cursor, isFirst: true }))) return 0
+  return vanished.filter(({ uid }) => !state.own.isUnderWay(folderId, uid)).length
+}
+
 /** Where index and server differ, in the range that the index claims to know. */
 interface Differences {
   /** In the index alone. */

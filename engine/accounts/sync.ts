@@ -8,7 +8,7 @@
  */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { compareFlags, compareUids, flagsSince, readMissing, checkReuse, readNoted } from './compare.ts'
+import { compareFlags, compareUids, flagsSince, readMissing, checkReuse, readNoted, takeVanished } from './compare.ts'
 import { arrivalSlackMs } from './identity.ts'
 import { type Poison, readRange, readUids } from './read.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
@@ -277,12 +277,13 @@ async function learnModseq(context: FolderContext, highestModseq: string): Promi
  */
 export async function compareIfDue(context: FolderContext, selected: SelectedMailbox | null): Promise<number> {
   const { deps, session } = context
+  const named = await takeVanished(context)
   const cursor = cursorOf(context)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
-  const vanished = isOff ? await compareUids(context, exists) : 0
+  const vanished = named + (isOff ? await compareUids(context, exists) : 0)
   await readNoted(context)
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, cursor)
   const byModseq = session.capabilities.condstore && cursor.highestModseq !== '0'

@@ -331,7 +331,13 @@ suite('the command line with a service', () => {
 
   test('an account is explained, by its id or its address', async () => {
     const byId = await good('explain', box.accountId, '--json')
-    assert.deepEqual(Object.keys(JSON.parse(byId) as object).sort(), ['next', 'quarantined', 'since', 'why', 'would_change'])
+    assert.deepEqual(Object.keys(JSON.parse(byId) as object).sort(), [
+      'next',
+      'quarantined',
+      'since',
+      'why',
+      'would_change',
+    ])
     assert.match(await good('explain', box.email.toUpperCase()), /\nSince \d{4}-/)
     const none = await mailroom(env, 'explain', 'nobody@mail.example')
     assert.deepEqual([none.status, none.error], [1, 'mailroom: nobody@mail.example: no such account\n'])

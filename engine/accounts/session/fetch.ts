@@ -158,7 +158,9 @@ async function askFlags(send: Send, { facts }: Parts, { range, since, onMore }: 
   const found = new Map<number, FlagsOf>()
   const within = inSet(range)
   const names = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
-  const modifier: Argument[] = since === null || !facts.modseqs ? [] : [[atom('CHANGEDSINCE'), atom(since)]]
+  const vanished = facts.namesVanished ? [atom('VANISHED')] : []
+  const modifier: Argument[] =
+    since === null || !facts.modseqs ? [] : [[atom('CHANGEDSINCE'), atom(since), ...vanished]]
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const { uid, flags, modseq } = items
@@ -177,8 +179,8 @@ async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<F
   for (const range of splitSet(query.range)) {
     const reported = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
       if (refusal(error) !== 'BAD' || !deps.facts.modseqs) throw error
-      deps.facts.refuse('modseq')
-      return askFlags(send, deps, { ...query, range, since: null })
+      deps.facts.refuse(query.since !== null && deps.facts.namesVanished ? 'vanished' : 'modseq')
+      return fetchFlags(send, deps, { ...query, range })
     })
     for (const one of reported) found.set(one.uid, one)
   }

@@ -8,12 +8,13 @@ import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net
 import { withinTime } from '../../waits.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
-import { type Wire, atom, createWire, secretMask, type OnUnparsed } from './below.ts'
+import { type Wire, createWire, secretMask, type OnUnparsed } from './below.ts'
 import { createFetcher } from './fetch.ts'
 import { createIdler, createLine, type Life, type Unparsed } from './line.ts'
 import { createMailboxes, createNames } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
 import { subscribe } from './notify.ts'
+import { enableModseqs } from './qresync.ts'
 import { statusText, type StatusText } from './responses.ts'
 import { createSearcher } from './uids.ts'
 import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
@@ -118,6 +119,8 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     get announced(): number {
       return facts.announced
     },
+    /** UIDs of the open folder that the server has named as vanished since the last call (QRESYNC). */
+    takeVanished: (): Promise<number[]> => facts.vanished.take(),
     get closed(): boolean {
       return closed.aborted
     },
@@ -251,8 +254,8 @@ function neverThrow(wire: Wire): void {
 }
 
 /**
- * Everything up to a session that takes commands, within its two deadlines: logged in, with ID sent and CONDSTORE
- * enabled. Rejects with an AppError; nothing is left open then.
+ * Everything up to a session that takes commands, within its two deadlines: logged in, with ID sent, and
+ * QRESYNC or CONDSTORE enabled. Rejects with an AppError; nothing is left open then.
  */
 async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
   let made: Wire | null = null
@@ -276,7 +279,10 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
     await connecting
     neverThrow(wire)
     wire.socket?.setKeepAlive(true, keepAliveMs)
-    await enable(wire)
+    await enableModseqs(wire, (error) => {
+      const { responseStatus } = error as ClientError
+      return responseStatus === 'NO' || responseStatus === 'BAD'
+    })
     return wire
   }
   const starting = start()
@@ -291,17 +297,5 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
     throw failure
   } finally {
     stop()
-  }
-}
-
-/** Must come before SELECT (RFC 7162 §3.1). The answer does not matter: iCloud names nothing and enables it. */
-async function enable(wire: Wire): Promise<void> {
-  if (!wire.capabilities.has('ENABLE') || !wire.capabilities.has('CONDSTORE')) return
-  try {
-    const { next } = await wire.exec('ENABLE', [atom('CONDSTORE')])
-    next()
-  } catch (error) {
-    const { responseStatus } = error as ClientError
-    if (responseStatus !== 'NO' && responseStatus !== 'BAD') throw error
   }
 }

@@ -5,11 +5,12 @@
  */
 import type { SelectedMailbox, SessionCapabilities, SessionEvent } from '../session-types.ts'
 import type { Wire } from './below.ts'
-import { readFetch, type FetchItems, sequence, statusText, text, type StatusText } from './responses.ts'
+import { createNamed, readVanished } from './qresync.ts'
+import { readFetch, type FetchItems, sequence, statusText, type StatusText } from './responses.ts'
 import { countOf } from './uids.ts'
 
 /** Commands and items that a server may refuse although it advertises them. */
-type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch' | 'move'
+type Optional = 'modseq' | 'vanished' | 'identity' | 'listReturn' | 'esearch' | 'move'
 
 export type Facts = ReturnType<typeof createFacts>
 
@@ -20,6 +21,7 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   let withModseqs = false
   let expunged = 0
   let announced = 0
+  const vanished = createNamed()
 
   function emit(event: SessionEvent): void {
     if (event.type === 'expunge') expunged += 1
@@ -44,8 +46,14 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     get modseqs(): boolean {
       return withModseqs && capabilities.has('CONDSTORE') && !refused.has('modseq')
     },
+    /** QRESYNC: UIDs that have vanished from the open mailbox. */
+    vanished,
+    get namesVanished(): boolean {
+      return capabilities.has('QRESYNC') && capabilities.has('ENABLE') && !refused.has('vanished')
+    },
     deselect(): void {
       selected = null
+      vanished.clear()
     },
     learn(of: Partial<Pick<SelectedMailbox, 'uidNext' | 'exists'>>): void {
       if (!selected) return
@@ -81,11 +89,6 @@ export function capabilitiesOf(facts: Facts, idle: boolean): SessionCapabilities
   }
 }
 
-/** Of `3:5,9`; 0 when it is no such set. */
-function vanishedCount(set: string): number {
-  return /^\d{1,10}(?::\d{1,10})?(?:,\d{1,10}(?::\d{1,10})?)*$/.test(set) ? countOf(set, null) : 0
-}
-
 /** Takes over imapflow's handlers: after the login only these read what the server says unasked. */
 export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusText) => void): void {
   const handlers = wire.untaggedHandlers
@@ -104,10 +107,12 @@ export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusTe
   handlers['EXPUNGE'] = (response) => {
     if (sequence(response) !== null) left(1)
   }
-  // However many it names: one fact. No command asks for EARLIER, which QRESYNC would give.
-  handlers['VANISHED'] = ({ attributes = [] }) => {
-    const gone = vanishedCount(text(attributes[0]) ?? '')
-    if (gone > 0) left(gone)
+  // However many it names: one fact.
+  handlers['VANISHED'] = (response) => {
+    const named = readVanished(response)
+    if (named === null || !facts.selected) return
+    facts.vanished.add(named.set)
+    if (!named.isEarlier) left(countOf(named.set, null))
   }
   handlers['FETCH'] = (response) => facts.flagsReported(readFetch(response))
   // imapflow would add each to a list that nothing reads.

@@ -85,7 +85,7 @@ export function countOf(set: string, uidNext: number | null): number {
 }
 
 /** The UIDs of a set without `*`, ascending as a server gives them, and no more than `most`. */
-async function uidsOfSet(set: string, most: number): Promise<number[]> {
+export async function uidsOfSet(set: string, most: number): Promise<number[]> {
   const uids: number[] = []
   for (const part of set === '' ? [] : set.split(',')) {
     const [from = 0, to = from] = part.split(':').map(Number)
