@@ -39,6 +39,11 @@ on_store=('test/api/**/*.test.ts' 'test/e2e/*.test.ts' 'test/engine/accounts/*.t
   '!test/engine/accounts/{idle-trust,live,looks,real-server,token-renewal}.long.test.ts')
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
 
+section 'two nodes on MongoDB, each call to either of them'
+on_nodes=(test/api/lite/{nodes,users,webhooks,deliveries,changes,messages-moves,messages-writes,connect-tokens,app}.test.ts
+  test/api/v2/{webhooks,sources,people}.test.ts)
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_nodes[@]}"
+
 # Alone on the machine: these tests look at what others have to wait for.
 section 'test/hostile'
 MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' '!test/hostile/kills-*.test.ts'
