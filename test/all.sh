@@ -59,6 +59,11 @@ begin 'the whole service on MongoDB' env MAILROOM_TEST_STORE=mongodb MAILROOM_TE
 MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts' "$untimed"
 end 'the whole service on MongoDB'
 
+section 'two nodes on MongoDB, each call to either of them'
+on_nodes=(test/api/lite/{nodes,users,webhooks,deliveries,changes,messages-moves,messages-writes,connect-tokens,app}.test.ts
+  test/api/v2/{webhooks,sources,people}.test.ts)
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_nodes[@]}"
+
 # Alone on the machine: these tests look at what others have to wait for.
 section 'test/hostile'
 MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' "!$untimed"

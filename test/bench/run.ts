@@ -8,6 +8,7 @@ import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
+import { nodes } from './nodes.ts'
 import { pair } from './pair.ts'
 import { payloads } from './payloads.ts'
 import { recover } from './recover.ts'
@@ -23,6 +24,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   idle,
   latency,
   memory,
+  nodes,
   pair,
   payloads,
   recover,

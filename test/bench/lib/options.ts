@@ -23,8 +23,10 @@ export interface BenchOptions {
   readonly commit: string | null
   /** pair: a checkout of it that is there already, with its dependencies. */
   readonly beside: string | null
-  /** pair: two minutes in all. */
+  /** pair, nodes --faults: two minutes in all. */
   readonly short: boolean
+  /** nodes: mail while nodes fail at random. */
+  readonly faults: boolean
   /** sync: a directory for processor profiles of the service. */
   readonly profile: string | null
   /** pair: fails when a ratio is higher. */
@@ -38,7 +40,7 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   const numbered = { count: text, seconds: text, accounts: text, rows: text, 'fail-over': text }
   const { values, positionals } = parseArgs({
     args: [...args],
-    options: { ...numbered, store: text, beside: text, profile: text, untimed: flag, short: flag },
+    options: { ...numbered, store: text, beside: text, profile: text, untimed: flag, short: flag, faults: flag },
     allowPositionals: true,
   })
   const store = values.store ?? 'sqlite'
@@ -57,7 +59,8 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   if (failOver !== null && !(failOver > 0)) throw new Error(`--fail-over: expected a ratio such as 1.10`)
   const pair = { commit, beside: values.beside ?? null, short: values.short === true, failOver }
   const { profile = null } = values
-  return { store, stores, ...numbers, ...pair, profile, untimed: values.untimed === true }
+  const { faults = false } = values
+  return { store, stores, ...numbers, ...pair, faults, profile, untimed: values.untimed === true }
 }
 
 export interface BenchStore {

@@ -1,0 +1,273 @@
+/**
+ * Mail while nodes fail at random: three that work and two for calls, on one database. Killed, stopped for a while, cut
+ * from the database, restarted one after the other, joined by another one. In the end each message was told to each
+ * webhook, under one id, in the order of its mailbox, and each account was watched again soon after a kill.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { part } from '../../support/callbacks.ts'
+import type { Service } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
+import { benchId, benchMail } from '../lib/mail.ts'
+import type { BenchOptions } from '../lib/options.ts'
+import { header, jsonLine, say, table } from '../lib/report.ts'
+import { percentile, round } from '../lib/statistics.ts'
+import { allWatched, evenlyWatched, startCluster, watched, type Cluster, type Node, type User } from './cluster.ts'
+
+const goal = { watchedMs: 30_000 }
+const times = { stoppedMs: 40_000, cutMs: 20_000, sendEveryMs: 50, callEveryMs: 100, settleMs: 120_000 }
+
+interface Stage {
+  readonly cluster: Cluster
+  readonly workers: Node[]
+  readonly fronts: readonly Node[]
+  readonly mail: Mail
+  /** Milliseconds until every account was watched again, by fault. */
+  readonly watchedAfter: { readonly fault: string; readonly ms: number }[]
+  /** What calls answered that was neither 200 nor 503. */
+  readonly wrong: string[]
+  calls: number
+}
+
+export async function nodeFaults(options: BenchOptions): Promise<boolean> {
+  const accounts = options.accounts ?? (options.short ? 30 : 300)
+  const seconds = options.seconds ?? (options.short ? 90 : 600)
+  header('nodes --faults', { accounts, seconds })
+  const cluster = await startCluster(accounts)
+  try {
+    const stage = await build(cluster, accounts)
+    const over = { isOver: false }
+    const beside = [sendAll(stage, over), callAll(stage, over), supervise(stage, over)]
+    await disturb(stage, seconds)
+    over.isOver = true
+    await Promise.all(beside)
+    await stage.mail.settle()
+    return report(options, stage)
+  } finally {
+    await cluster.remove()
+  }
+}
+
+async function build(cluster: Cluster, accounts: number): Promise<Stage> {
+  const fronts = [await cluster.start('api'), await cluster.start('api')]
+  const workers = [await cluster.start('engine'), await cluster.start('engine'), await cluster.start('engine')]
+  const [front] = fronts
+  if (front === undefined) throw new Error('no node')
+  await front.service.ok('POST', '/lite/webhooks', { callback_url: `${cluster.receiver.url}/app` })
+  await cluster.connect(front.service, accounts)
+  await evenlyWatched(cluster, workers)
+  const mail = trackMail(cluster)
+  return { cluster, workers, fronts, mail, watchedAfter: [], wrong: [], calls: 0 }
+}
+
+interface Mail {
+  /** Appends the next message of this user. */
+  send(user: User): Promise<void>
+  /** Resolves when all are told of, or after a long time. */
+  settle(): Promise<void>
+  facts(): { readonly sent: number; readonly lost: number; readonly newIds: number; readonly outOfOrder: number }
+}
+
+/** Callbacks by webhook: of each message its ids, and the first ones in their order. */
+function trackMail({ dovecot, receiver, users }: Cluster): Mail {
+  const counts = new Map<string, number>()
+  const ids = new Map<string, Set<string>>()
+  const last = new Map<string, number>()
+  let outOfOrder = 0
+  let sent = 0
+  receiver.onCallback(({ body, id }) => {
+    const message = benchId(part(body, 'message_data')['email_message_id'])
+    const [, user, number] = /^fault-(\d+)-(\d+)$/.exec(message ?? '') ?? []
+    if (user === undefined) return
+    const webhook = String(body['webhook_id'])
+    const known = ids.get(`${webhook} ${message ?? ''}`)
+    if (known !== undefined) {
+      known.add(id)
+      return
+    }
+    ids.set(`${webhook} ${message ?? ''}`, new Set([id]))
+    const line = `${webhook} ${user}`
+    if (Number(number) < (last.get(line) ?? -1)) outOfOrder += 1
+    else last.set(line, Number(number))
+  })
+  const told = (): boolean => ids.size >= 2 * sent
+  return {
+    async send({ mailbox }) {
+      const user = users.findIndex((one) => one.mailbox === mailbox)
+      const number = counts.get(mailbox) ?? 0
+      counts.set(mailbox, number + 1)
+      await dovecot.append(mailbox, 'INBOX', benchMail(`fault-${user}-${number}`, mailbox))
+      sent += 1
+    },
+    async settle() {
+      await until('every callback', told, { withinMs: times.settleMs, everyMs: 100 }).catch(() => undefined)
+      // Repetitions.
+      await pause(5000)
+    },
+    facts: () => ({
+      sent,
+      lost: 2 * sent - ids.size,
+      newIds: [...ids.values()].filter((some) => some.size > 1).length,
+      outOfOrder,
+    }),
+  }
+}
+
+interface Over {
+  isOver: boolean
+}
+
+function one<T>(list: readonly T[]): T {
+  const chosen = list[Math.floor(Math.random() * list.length)]
+  if (chosen === undefined) throw new Error('an empty list')
+  return chosen
+}
+
+async function sendAll({ cluster, mail }: Stage, over: Over): Promise<void> {
+  while (!over.isOver) {
+    await mail.send(one(cluster.users))
+    await pause(times.sendEveryMs)
+  }
+}
+
+/** Reads and writes of clients, through either node for calls. */
+async function callAll(stage: Stage, over: Over): Promise<void> {
+  while (!over.isOver) {
+    const { service } = one(stage.fronts)
+    const path = `/lite/users/${one(stage.cluster.users).id}/email_accounts/0/folders/INBOX/messages?limit=1`
+    const { status, body } = await service.api('GET', path)
+    stage.calls += 1
+    if (status !== 200 && status !== 503) stage.wrong.push(`GET ${path}: ${status} ${JSON.stringify(body)}`)
+    const [message] = status === 200 ? (body as { readonly message_id: string }[]) : []
+    if (message !== undefined) {
+      const flags = `${path.replace(/\?.*/, '')}/${encodeURIComponent(message.message_id)}/flags`
+      const answer = await service.api('POST', flags, { seen: Math.random() < 0.5 ? 1 : 0 })
+      stage.calls += 1
+      if (answer.status !== 200 && answer.status !== 503)
+        stage.wrong.push(`POST ${flags}: ${answer.status} ${JSON.stringify(answer.body)}`)
+    }
+    await pause(times.callEveryMs)
+  }
+}
+
+/** Starts what has ended by itself, as whoever runs the service does. */
+async function supervise({ workers }: Stage, over: Over): Promise<void> {
+  while (!over.isOver) {
+    for (const { service } of workers) if (!isDeliberate.has(service) && hasEnded(service)) await startAgain(service)
+    await pause(250)
+  }
+}
+
+/** Processes that a fault has ended, and will start again. */
+const isDeliberate = new Set<Service>()
+
+function hasEnded(service: Service): boolean {
+  try {
+    process.kill(service.pid, 0)
+    return false
+  } catch {
+    return true
+  }
+}
+
+async function startAgain(service: Service): Promise<void> {
+  await service.kill9()
+  await service.start()
+}
+
+const all: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
+  async 'kill -9'(stage) {
+    const { service } = one(stage.workers)
+    isDeliberate.add(service)
+    await service.kill9()
+    await back(stage, 'kill -9', service)
+    await service.start()
+    isDeliberate.delete(service)
+  },
+  async 'SIGSTOP, SIGCONT'(stage) {
+    const { service } = one(stage.workers)
+    const { pid } = service
+    const stoppedAt = performance.now()
+    process.kill(pid, 'SIGSTOP')
+    await back(stage, 'SIGSTOP', service)
+    await pause(Math.max(0, times.stoppedMs - (performance.now() - stoppedAt)))
+    process.kill(pid, 'SIGCONT')
+  },
+  async 'cut from the database'(stage) {
+    const { proxy } = one(stage.workers)
+    proxy.listen(false)
+    await pause(times.cutMs)
+    proxy.listen(true)
+  },
+  async 'rolling restart'({ workers, cluster }) {
+    for (const { service } of workers) {
+      isDeliberate.add(service)
+      await service.stop()
+      await service.start()
+      isDeliberate.delete(service)
+      await allWatched(cluster, workers)
+    }
+  },
+  async 'join and leave'({ workers, cluster }) {
+    const node = await cluster.start('engine')
+    workers.push(node)
+    await evenlyWatched(cluster, workers)
+    workers.splice(workers.indexOf(node), 1)
+    await cluster.end(node)
+  },
+}
+
+/** Until the others watch every account. */
+async function back({ cluster, workers, watchedAfter }: Stage, fault: string, but: Service): Promise<void> {
+  const began = performance.now()
+  await allWatched(
+    cluster,
+    workers.filter(({ service }) => service !== but),
+  )
+  watchedAfter.push({ fault, ms: Math.round(performance.now() - began) })
+}
+
+/** Each once at least, in any order, and then at random. */
+async function disturb(stage: Stage, seconds: number): Promise<void> {
+  const end = performance.now() + seconds * 1000
+  const waiting = Object.entries(all).sort(() => Math.random() - 0.5)
+  while (waiting.length > 0 || performance.now() < end) {
+    const [name, act] = waiting.shift() ?? one(Object.entries(all))
+    const began = performance.now()
+    await act(stage)
+    await until('every account is watched', async () => (await watched(stage.workers)) === stage.cluster.users.length, {
+      withinMs: 120_000,
+      everyMs: 200,
+      explain: () => stage.workers.map((node) => `--- ${node.name}\n${node.service.log().slice(-3000)}`).join('\n'),
+    })
+    say(`${name}: over after ${round((performance.now() - began) / 1000)} s`)
+    for (const { proxy } of stage.cluster.nodes) proxy.seen.length = 0
+    await pause(2000)
+  }
+}
+
+function report(options: BenchOptions, { mail, watchedAfter, wrong, calls, cluster }: Stage): boolean {
+  const { sent, lost, newIds, outOfOrder } = mail.facts()
+  const by = Map.groupBy(watchedAfter, ({ fault }) => fault)
+  table(
+    ['watched again after', 'times', 'p50 (ms)', 'most (ms)'],
+    [...by].map(([fault, some]) => {
+      const took = some.map(({ ms }) => ms)
+      return [fault, took.length, percentile(took, 50), Math.max(...took)]
+    }),
+  )
+  for (const line of wrong.slice(0, 10)) say(line)
+  const bugs = cluster.nodes.flatMap(
+    ({ service }) => service.log().match(/.*(?:unhandled|uncaught|a bug in).*/gi) ?? [],
+  )
+  for (const line of bugs.slice(0, 10)) say(line)
+  const longest = Math.max(...watchedAfter.map(({ ms }) => ms))
+  say(`sent ${sent}, lost ${lost}, repeated under a new id ${newIds}, out of order ${outOfOrder}`)
+  say(`calls ${calls}, wrong answers ${wrong.length}`)
+  const isKept = lost === 0 && newIds === 0 && outOfOrder === 0 && wrong.length === 0 && bugs.length === 0
+  const ok = isKept && (longest <= goal.watchedMs || options.untimed)
+  say(
+    `goal: nothing lost, repeated or out of order, watched again within ${goal.watchedMs / 1000} s: ${ok ? 'met' : 'MISSED'}`,
+  )
+  jsonLine('nodes --faults', { sent, lost, newIds, outOfOrder, calls, wrong: wrong.length, watchedAfter, ok })
+  return ok
+}
