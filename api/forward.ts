@@ -14,9 +14,10 @@ import {
   lookPath,
   type Owner,
   type PeerAnswer,
+  questionPath,
   toAppError,
 } from '../engine/index.ts'
-import { markRelayed, relayHeader, relayValue } from './addresses.ts'
+import { type BaseUrlReader, markRelayed, relayHeader, relayValue } from './addresses.ts'
 import { continueBody } from './middleware/body.ts'
 import { answerError } from './server.ts'
 import type { Served } from './system.ts'
@@ -40,8 +41,13 @@ const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
 /** The state of a sign-in ends with the token's slot; see consent.ts. */
 const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
 const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
-/** Sessions of the console are in the memory of one node. */
 const ofConsole = /^\/console(?:[/?]|$)/
+/** The stream of a page of the console, and what a page shows once. */
+const ofPage = /^\/console\/(?:events|shown)\?/
+/** All callbacks that match: one at a time, by one node. */
+const ofResending = /^\/admin\/deliveries\/redeliver\/?(?:\?|$)/
+/** Pages of the console about no single thing, and tries of its password, are one node's. */
+const consoleKey = { id: 'console' }
 
 export function createForwarding(engine: Engine) {
   const { nodes } = engine.store
@@ -57,7 +63,7 @@ export function createForwarding(engine: Engine) {
 
   return {
     /** In front of the app, for clients. */
-    outer(app: RequestListener, served: Served): RequestListener {
+    outer(app: RequestListener, served: Served, pages: BaseUrlReader): RequestListener {
       return (request, response) => {
         if (nodes.ownsAll()) {
           app(request, response)
@@ -66,7 +72,7 @@ export function createForwarding(engine: Engine) {
         keyOf(request, served).then(
           (key) => {
             if (key === null || ownerOf(key) === 'here') app(request, response)
-            else void forward(engine, request, response, () => ownerOf(key), app)
+            else void forward({ engine, app, pages }, request, response, () => ownerOf(key))
           },
           (error: unknown) => answerError(response, toAppError(error)),
         )
@@ -78,6 +84,10 @@ export function createForwarding(engine: Engine) {
         if (request.url === lookPath) {
           void nodes.look()
           response.writeHead(204).end()
+          return
+        }
+        if (request.url?.startsWith(questionPath) === true) {
+          void answerQuestion(engine, request, response)
           return
         }
         markRelayed(request)
@@ -93,7 +103,16 @@ export function createForwarding(engine: Engine) {
   }
 }
 
-async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessage, served: Served): Promise<Key> {
+async function answerQuestion({ everyNode }: Engine, request: IncomingMessage, response: ServerResponse) {
+  try {
+    const said = await everyNode.answer(request.url ?? '', await heldBody(request))
+    response.writeHead(said === null ? 404 : 200, { 'Content-Type': 'application/json' }).end(said ?? '')
+  } catch (error) {
+    answerError(response, toAppError(error))
+  }
+}
+
+async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, served: Served): Promise<Key> {
   const operators = served !== 'api'
   if (!operators && /^\/(?:admin|console)(?:[/?]|$)/.test(url)) return null
   const user = ofUser.exec(url)?.[1]
@@ -101,7 +120,14 @@ async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessag
   if (makesUser.test(url)) return method === 'POST' ? 'any' : null
   const token = (ofToken.exec(url) ?? ofSignIn.exec(url))?.[1]
   if (token !== undefined) return { id: token }
-  if (ofConsole.test(url)) return { id: 'console' }
+  if (method === 'POST' && ofResending.test(url)) return consoleKey
+  if (!ofConsole.test(url)) return keyOfThing(engine, url)
+  const page = ofPage.test(url) ? new URL(url, 'http://console').searchParams.get('page') : null
+  return (await keyOfThing(engine, (page ?? url).replace(/^\/console/, '/admin'))) ?? consoleKey
+}
+
+/** An account, a webhook or a callback by its id. */
+async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
   const account = ofAccount.exec(url)?.[1]
   if (account !== undefined) return owned(await store.accounts.get(account))
   const webhook = ofWebhook.exec(url)?.[1]
@@ -116,11 +142,18 @@ function owned(row: { readonly userId: string | null; readonly developerId: stri
 
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])
 
-function headersOf(engine: Engine, request: IncomingMessage): string[] {
+interface Listener {
+  readonly engine: Engine
+  readonly app: RequestListener
+  /** Of pages that this listener serves. */
+  readonly pages: BaseUrlReader
+}
+
+function headersOf({ engine, pages }: Listener, request: IncomingMessage): string[] {
   const headers = request.rawHeaders.flatMap((name, at, all) =>
     at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
   )
-  return [...headers, relayHeader, relayValue(engine.config, request)]
+  return [...headers, relayHeader, relayValue(engine.config, request, pages)]
 }
 
 async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
@@ -132,12 +165,12 @@ async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
 }
 
 async function forward(
-  engine: Engine,
+  listener: Listener,
   request: IncomingMessage,
   response: ServerResponse,
   ownerOf: () => Owner,
-  app: RequestListener,
 ): Promise<void> {
+  const { engine, app } = listener
   const { nodes } = engine.store
   const until = performance.now() + engine.config.MAILROOM_REQUEST_TIMEOUT
   const gone = new AbortController()
@@ -161,7 +194,7 @@ async function forward(
         const call = {
           method: request.method ?? 'GET',
           path: request.url ?? '/',
-          headers: headersOf(engine, request),
+          headers: headersOf(listener, request),
           body,
         }
         const answer = await ask(engine, address, call, ownerOf, gone.signal)

@@ -92,7 +92,8 @@ export class Resends {
     const { store, targets, now, rereadAll } = this.#parts
     for (let queued = 0, left = 0; Math.max(queued, left) < mostResent && !this.#stopped.signal.aborted;) {
       const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
-      const active = rows.filter(({ webhookId }) => targets.get(webhookId ?? '')?.webhook.active === true)
+      const webhooks = await targets.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
+      const active = rows.filter(({ webhookId }) => webhooks.get(webhookId ?? '')?.active === true)
       const ids = active.slice(0, mostResent - queued).map(({ id }) => id)
       const { count } = await store.outbox.requeue({ ...query, ids }, now(), batchRows)
       for (const channelId of new Set(active.map((row) => row.channelId))) rereadAll(channelId)

@@ -13,7 +13,17 @@ import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../.
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { createExclusive, withinTime } from '../../waits.ts'
-import { allSlots, slotCount, slotOf, type Lease, type News, type Nodes, type Owner, type SlotWork } from '../slots.ts'
+import {
+  allSlots,
+  slotCount,
+  slotOf,
+  type Lease,
+  type News,
+  type NodeFacts,
+  type Nodes,
+  type Owner,
+  type SlotWork,
+} from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { isDuplicate, within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
@@ -106,6 +116,19 @@ class MongoNode implements Nodes {
     await this.#doing
     if (this.#deps.lease.serving().length === 0) await work.gained([])
     this.#timer = setInterval(() => void this.look(), member.beatMs).unref()
+  }
+
+  list(): NodeFacts[] {
+    const { member, lease } = this.#deps
+    const slots = new Map<string, number>()
+    for (const { owner } of this.#views) slots.set(owner, (slots.get(owner) ?? 0) + 1)
+    slots.set(member.id, lease.serving().length)
+    return this.#nodes.map(({ _id: id, address, place, pid, works, waits, leaving }) => ({
+      ...{ id, address, place, pid, works, here: id === member.id },
+      state: waits ? 'joining' : leaving ? 'leaving' : 'joined',
+      slots: slots.get(id) ?? 0,
+      silentMs: this.#state.heard.get(id)?.silentMs ?? 0,
+    }))
   }
 
   owns(id: string): boolean {
