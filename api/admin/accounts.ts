@@ -94,9 +94,10 @@ export async function listAccounts(engine: Engine, query: AccountQuery): Promise
   const like = live === null ? places : places.filter(({ id }) => isLike(live.facts.get(id), query))
   const matching = unhealthyFirst.flatMap((condition) => like.filter(({ condition: { is } }) => is === condition))
   const page = matching.slice(query.offset, query.offset + query.limit)
-  const ids = page.map(({ id }) => id)
+  const records = await recordsOf(engine, page)
+  const ids = records.map(({ id }) => id)
   const { facts, silent } = live ?? (await factsById(engine, 'accounts', ids))
-  const accounts = await withRecords(engine, page, (account) => presentAccount(account, facts.get(account.id)))
+  const accounts = records.map((account) => presentAccount(account, facts.get(account.id)))
   return { total: matching.length, accounts, silent }
 }
 
@@ -115,18 +116,11 @@ function isLike(facts: PoolFacts | undefined, { state, status, failure }: Accoun
   return failure === undefined || failure === facts?.lastError?.class
 }
 
-/** What `make` makes of each place and its record, in order, without the accounts that have gone meanwhile. */
-async function withRecords<T>(
-  { store }: Engine,
-  places: readonly AccountPlace[],
-  make: (account: AccountRecord, place: AccountPlace) => T,
-): Promise<T[]> {
+/** In this order, without the accounts that have gone meanwhile. */
+async function recordsOf({ store }: Engine, places: readonly AccountPlace[]): Promise<AccountRecord[]> {
   const accounts = await store.accounts.several(places.map(({ id }) => id))
   const records = new Map(accounts.map((account) => [account.id, account]))
-  return places.flatMap((place) => {
-    const account = records.get(place.id)
-    return account === undefined ? [] : [make(account, place)]
-  })
+  return places.flatMap(({ id }) => records.get(id) ?? [])
 }
 
 /** `not_found` for an unknown id. */
