@@ -34,7 +34,7 @@ export function baseUrlReader(config: Settings): BaseUrlReader {
  */
 export function pageUrlReader(config: PageSettings): BaseUrlReader {
   const baseUrl = baseUrlReader(config)
-  return (request) => ownUrl(config, baseUrl(request))
+  return (request) => relayed.get(request)?.pages || ownUrl(config, baseUrl(request))
 }
 
 /**
@@ -71,18 +71,30 @@ export const relayHeader = 'x-mailroom-relayed'
 interface Relayed {
   readonly address: string
   readonly scheme: 'http' | 'https'
+  /** Base URL of pages at the listener that was called; '' = it has none for this Host. */
+  readonly pages: string
 }
 
 const relayed = new WeakMap<IncomingMessage, Relayed>()
 
-export function relayValue(config: Pick<Config, 'MAILROOM_TRUST_PROXY'>, request: IncomingMessage): string {
-  return `${ownScheme(request)} ${clientAddressReader(config)(request)}`
+export function relayValue(
+  config: Pick<Config, 'MAILROOM_TRUST_PROXY'>,
+  request: IncomingMessage,
+  pages: BaseUrlReader,
+): string {
+  let base = ''
+  try {
+    base = pages(request)
+  } catch {
+    // Where it matters the owner refuses the Host.
+  }
+  return `${ownScheme(request)} ${clientAddressReader(config)(request)} ${base}`
 }
 
 /** The call comes from another node: it is the client's that it names. */
 export function markRelayed(request: IncomingMessage): void {
-  const [scheme, address = ''] = String(request.headers[relayHeader] ?? '').split(' ')
-  relayed.set(request, { scheme: scheme === 'https' ? 'https' : 'http', address })
+  const [scheme, address = '', pages = ''] = String(request.headers[relayHeader] ?? '').split(' ')
+  relayed.set(request, { scheme: scheme === 'https' ? 'https' : 'http', address, pages })
 }
 
 function ownScheme(request: IncomingMessage): 'http' | 'https' {

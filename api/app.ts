@@ -114,6 +114,7 @@ export function createApp({
   const readers = { api: baseUrlReader(config), pages: pageUrlReader(config) }
   // Browsers come to the management listener by its own address, or through a tunnel to it.
   const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })
+  const readersOf = (served: Served) => (served === 'management' ? { ...readers, pages: ownPages } : readers)
   const logged = requestLog({ engine, calls, now })
   const authenticated = authentication({ oauth, tries })
   const dispatched = dispatch(createLimits(config, now, engine.uses), checkAnswers)
@@ -125,7 +126,7 @@ export function createApp({
     koa.use(
       routing(
         [...routes, ...pages].filter((route) => servedBy(served, route)),
-        served === 'management' ? { ...readers, pages: ownPages } : readers,
+        readersOf(served),
       ),
     )
     koa.use(bodyBeginning)
@@ -140,7 +141,8 @@ export function createApp({
     /** Every route of the API, for documents and tests: the console's are no part of it. */
     routes,
     /** Of a listener: with the routes that it serves. */
-    callback: (served: Served = 'all'): RequestListener => forwarding.outer(callback(served), served),
+    callback: (served: Served = 'all'): RequestListener =>
+      forwarding.outer(callback(served), served, readersOf(served).pages),
     /** For calls that other nodes pass on. */
     peerCallback: (): RequestListener => forwarding.inner(callback()),
     /** Writes what is left of the call log. After the server is closed. */

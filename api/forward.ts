@@ -16,9 +16,10 @@ import {
   newId,
   type Owner,
   type PeerAnswer,
+  questionPath,
   toAppError,
 } from '../engine/index.ts'
-import { markRelayed, relayHeader, relayValue } from './addresses.ts'
+import { type BaseUrlReader, markRelayed, relayHeader, relayValue } from './addresses.ts'
 import { continueBody } from './middleware/body.ts'
 import { answerError } from './server.ts'
 import type { Served } from './system.ts'
@@ -44,8 +45,13 @@ const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)
 const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
 /** Of the query or the body, in any coding: no user is made, this one is changed. */
 const migrates = /migrate_account_id\W+([0-9a-f]{24})/
-/** Sessions of the console, and how far a redelivery of all callbacks is, are in the memory of one node. */
-const ofConsole = /^\/(?:console(?:[/?]|$)|admin\/deliveries(?:\/redeliver)?(?:\?|$))/
+const ofConsole = /^\/console(?:[/?]|$)/
+/** The stream of a page of the console, and what a page shows once. */
+const ofPage = /^\/console\/(?:events|shown)\?/
+/** How far a redelivery of all callbacks is, is in the memory of the node that does it. */
+const ofResending = /^\/admin\/deliveries(?:\/redeliver)?\/?(?:\?|$)/
+/** Pages of the console about no single thing, and tries of its password, are one node's. */
+const consoleKey = { id: 'console' }
 
 export function createForwarding(engine: Engine) {
   const { nodes } = engine.store
@@ -56,7 +62,7 @@ export function createForwarding(engine: Engine) {
 
   return {
     /** In front of the app, for clients. */
-    outer(app: RequestListener, served: Served): RequestListener {
+    outer(app: RequestListener, served: Served, pages: BaseUrlReader): RequestListener {
       return (request, response) => {
         if (nodes.ownsAll()) {
           app(request, response)
@@ -68,7 +74,7 @@ export function createForwarding(engine: Engine) {
             else {
               // Only the body says whether a user is made or changed.
               const of = (body: Buffer | null): Owner => ownerOf((key.isAny ? migrated(body) : null) ?? key)
-              void forward(engine, request, response, of, app)
+              void forward({ engine, app, pages }, request, response, of)
             }
           },
           (error: unknown) => answerError(response, toAppError(error)),
@@ -84,6 +90,10 @@ export function createForwarding(engine: Engine) {
           else void look.then(() => response.writeHead(204).end())
           return
         }
+        if (request.url?.startsWith(questionPath) === true) {
+          void answerQuestion(engine, request, response)
+          return
+        }
         markRelayed(request)
         keyOf(request, 'all').then(
           (key) => {
@@ -97,7 +107,16 @@ export function createForwarding(engine: Engine) {
   }
 }
 
-async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessage, served: Served): Promise<Key> {
+async function answerQuestion({ everyNode }: Engine, request: IncomingMessage, response: ServerResponse) {
+  try {
+    const said = await everyNode.answer(request.url ?? '', await heldBody(request))
+    response.writeHead(said === null ? 404 : 200, { 'Content-Type': 'application/json' }).end(said ?? '')
+  } catch (error) {
+    answerError(response, toAppError(error))
+  }
+}
+
+async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, served: Served): Promise<Key> {
   const operators = served !== 'api'
   if (!operators && /^\/(?:admin|console)(?:[/?]|$)/.test(url)) return null
   const user = ofUser.exec(url)?.[1]
@@ -105,7 +124,14 @@ async function keyOfCall({ store }: Engine, { url = '', method }: IncomingMessag
   if (makesUser.test(url)) return method === 'POST' ? (migrated(url) ?? { id: newId(), isAny: true }) : null
   const token = (ofToken.exec(url) ?? ofSignIn.exec(url))?.[1]
   if (token !== undefined) return { id: token }
-  if (ofConsole.test(url)) return { id: 'console' }
+  if (method === 'POST' && ofResending.test(url)) return consoleKey
+  if (!ofConsole.test(url)) return keyOfThing(engine, url)
+  const page = ofPage.test(url) ? new URL(url, 'http://console').searchParams.get('page') : null
+  return (await keyOfThing(engine, (page ?? url).replace(/^\/console/, '/admin'))) ?? consoleKey
+}
+
+/** An account, a webhook or a callback by its id. */
+async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
   const account = ofAccount.exec(url)?.[1]
   if (account !== undefined) return owned(await store.accounts.get(account))
   const webhook = ofWebhook.exec(url)?.[1]
@@ -125,11 +151,18 @@ function owned(row: { readonly userId: string | null; readonly developerId: stri
 
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])
 
-function headersOf(engine: Engine, request: IncomingMessage): string[] {
+interface Listener {
+  readonly engine: Engine
+  readonly app: RequestListener
+  /** Of pages that this listener serves. */
+  readonly pages: BaseUrlReader
+}
+
+function headersOf({ engine, pages }: Listener, request: IncomingMessage): string[] {
   const headers = request.rawHeaders.flatMap((name, at, all) =>
     at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
   )
-  return [...headers, relayHeader, relayValue(engine.config, request)]
+  return [...headers, relayHeader, relayValue(engine.config, request, pages)]
 }
 
 async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
@@ -141,13 +174,13 @@ async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
 }
 
 async function forward(
-  engine: Engine,
+  listener: Listener,
   request: IncomingMessage,
   response: ServerResponse,
   /** By the body that is held. */
   ownerOf: (held: Buffer | null) => Owner,
-  app: RequestListener,
 ): Promise<void> {
+  const { engine, app } = listener
   const { nodes } = engine.store
   const until = performance.now() + engine.config.MAILROOM_REQUEST_TIMEOUT
   const gone = new AbortController()
@@ -177,7 +210,7 @@ async function forward(
         const call = {
           method: request.method ?? 'GET',
           path: request.url ?? '/',
-          headers: headersOf(engine, request),
+          headers: headersOf(listener, request),
           body: isLong ? request : (held ?? null),
         }
         const answer = await ask(engine, address, call, addressNow, gone.signal)

@@ -1,8 +1,9 @@
 /** /, /healthz, /readyz, /metrics, /openapi.json and /docs: for machines and people who look after the service. */
 import { z } from 'zod'
-import { AppError, type Config, sameText } from '../engine/index.ts'
+import { AppError, type Config, metricsOfAll, sameText } from '../engine/index.ts'
 import { docsHeaders, renderDocs } from './docs/page.ts'
 import { answer, view } from './examples.ts'
+import { choice, optional } from './values.ts'
 import { html, renderSmallPage, smallPageHeaders } from './html.ts'
 import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
 import { type Call, defineRoute, JsonText, type Route, StreamAnswer, tagged } from './route.ts'
@@ -158,14 +159,19 @@ export type MetricsConfig = Pick<Config, 'MAILROOM_METRICS_TOKEN'>
 const metricsRoute = defineRoute('GET /metrics', {
   auth: 'public',
   summary: 'Metrics in Prometheus’ text format',
-  description: 'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set.',
+  description:
+    'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set. Of this process; with `nodes=all` of every one that shares the store, each series with its address as the label `node`.',
+  query: z.object({ nodes: optional(choice(['all']), 'of every process') }),
   response: 'text',
   errors: [401],
-  async handler(_input, call) {
+  async handler({ query }, call) {
     if (!mayMeasure(call.engine.config, call.header('authorization')))
       throw new AppError('unauthorized', measureWords, { details: { parameter: 'Authorization' } })
-    const { registry } = call.engine.metrics
-    return new StreamAnswer(await registry.metrics(), { 'Content-Type': registry.contentType })
+    const { everyNode, metrics } = call.engine
+    const { registry } = metrics
+    const all = query.nodes === 'all' ? await everyNode.ask('metrics') : null
+    const text = all === null ? registry.metrics() : metricsOfAll(all.answers, all.silent)
+    return new StreamAnswer(await text, { 'Content-Type': registry.contentType })
   },
 })
 

@@ -1,6 +1,7 @@
 /** Causes for an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
 import type { PoolFacts } from './accounts/types.ts'
 import type { AccountPlace, Store } from './store/port.ts'
+import type { WebhookRecord } from './store/records.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
 export const attentionKinds = ['account', 'host', 'webhook', 'receiver', 'service'] as const
@@ -16,7 +17,7 @@ export interface Attention {
 
 interface Sources {
   readonly store: Store
-  readonly webhooks: Pick<Webhooks, 'all' | 'facts'>
+  readonly webhooks: Pick<Webhooks, 'all'>
   readonly backups: { lastAt(): Promise<number | null> }
 }
 
@@ -44,16 +45,23 @@ interface Seen {
   readonly hosts: readonly Host[]
   readonly places: readonly AccountPlace[]
   readonly known: readonly PoolFacts[]
+  /** Actors of webhooks, by id. */
+  readonly channels: ReadonlyMap<string, PoolFacts>
+  /** Addresses of nodes that did not say what their actors do. */
+  readonly silent: readonly string[]
 }
 
 /** Most urgent kind first, within it the longest; at most fifty. */
-export async function attentionOf(sources: Sources, { ready, hosts, places, known }: Seen): Promise<Attention[]> {
+export async function attentionOf(sources: Sources, seen: Seen): Promise<Attention[]> {
+  const { ready, hosts, places, known, channels, silent } = seen
   const service = ready
     ? []
     : [troubledService('the store takes no writes, or the actors are not started yet', Date.now())]
+  const nodes = silent.map((address) => troubledService(`the process at ${address} does not answer`, Date.now()))
   const troubled = troubledHosts(hosts).toSorted(byAge)
-  const ofKinds = [...troubled.slice(0, mostOfKind), ...troubledWebhooks(sources).slice(0, mostOfKind)]
-  const all = [...service, ...(await troubledBackup(sources)), ...ofKinds]
+  const receivers = troubledWebhooks(await sources.webhooks.all(), channels)
+  const ofKinds = [...troubled.slice(0, mostOfKind), ...receivers.slice(0, mostOfKind)]
+  const all = [...service, ...nodes.slice(0, mostOfKind), ...(await troubledBackup(sources)), ...ofKinds]
   const named = new Set(troubled.map(({ id }) => id))
   const accounts = await troubledAccounts(sources, { places, known, named }, mostAttention - all.length)
   return [...all, ...accounts].slice(0, mostAttention)
@@ -83,10 +91,9 @@ function troubledHosts(hosts: readonly Host[]): Attention[] {
 }
 
 /** Webhooks of one URL are one receiver, with the reason and time of the webhook that fails for longest. */
-function troubledWebhooks({ webhooks }: Sources): Attention[] {
-  const known = new Map(webhooks.facts().map((facts) => [facts.id, facts]))
-  const failing = webhooks.all().flatMap(({ id, callbackUrl: url, active, health }) => {
-    const facts = known.get(id)
+function troubledWebhooks(webhooks: readonly WebhookRecord[], channels: Seen['channels']): Attention[] {
+  const failing = webhooks.flatMap(({ id, callbackUrl: url, active, health }) => {
+    const facts = channels.get(id)
     // A webhook that is switched off keeps its health, and gets no callbacks.
     if (!active || facts?.tags.includes('failed') !== true) return []
     const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'

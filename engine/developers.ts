@@ -254,7 +254,7 @@ export function createRevocations() {
   // A prefix: some names of events mean something to Node.
   const name = (id: string): string => `end ${id}`
   return {
-    /** Calls `end` when the developer, token or session of this id is shut out. Answers the way to stop listening. */
+    /** Calls `end` when the developer, token or session (by label) is shut out. Answers the way to stop listening. */
     onEnd(id: string, end: () => void): () => void {
       ends.once(name(id), end)
       return () => void ends.off(name(id), end)

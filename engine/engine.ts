@@ -9,6 +9,7 @@ import type { Config } from './config.ts'
 import { openBrand, type Brand } from './connect/brand.ts'
 import { createConnect, type Connect } from './connect/index.ts'
 import { createDevelopers, createRevocations, type Developers, type Revocations } from './developers.ts'
+import { createEveryNode, type EveryNode } from './every-node.ts'
 import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
 import { createHostProbe } from './discovery/host-probe.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
@@ -56,6 +57,8 @@ export interface Engine {
   readonly peers: Peers
   /** What is limited over all nodes. */
   readonly uses: Uses
+  /** What each of them, and this one, knows alone. */
+  readonly everyNode: EveryNode
   readonly budget: Budget
   readonly developers: Developers
   /** The console's password and sessions, tokens of the admin API. */
@@ -143,7 +146,7 @@ export async function createEngine({
     connections,
     accountTags: () => accounts.countTags(),
     webhookTags: () => webhooks.countTags(),
-    hosts: async () => countHosts(await opened.accounts.places({}), accounts.facts()),
+    hosts: async () => countHosts(await opened.accounts.places({}), accounts.facts(), opened.nodes.ownsAll()),
     hostNames: config.MAILROOM_METRICS_TOKEN !== null,
     queues: () => accounts.waiting(),
     outbox: backlog,
@@ -175,7 +178,9 @@ export async function createEngine({
   const discovery = createDiscovery({ http, probe, ...lookUps })
   const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
   const services = { http, peers, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
-  const parts = { ...shared, ...services, history: createHistory({ metrics }), backups, settings, backlog }
+  const history = createHistory({ metrics })
+  const everyNode = createEveryNode({ ...shared, peers, history, accounts, webhooks })
+  const parts = { ...shared, ...services, history, everyNode, backups, settings, backlog }
   const engine: Engine = {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),

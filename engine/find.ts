@@ -131,7 +131,7 @@ async function developersLike({ developers }: Store, text: string): Promise<Foun
 }
 
 async function webhooksLike({ store, webhooks }: Sources, text: string): Promise<Found[]> {
-  const like = webhooks.all().filter(({ id, callbackUrl }) => id === text || callbackUrl.includes(text))
+  const like = (await webhooks.all()).filter(({ id, callbackUrl }) => id === text || callbackUrl.includes(text))
   const meant = like.map((webhook) => ({ webhook, exact: [webhook.id, webhook.callbackUrl].includes(text) }))
   const some = mostExact(meant, mostLike)
   const name = await namesOf(store, { users: some.map(({ webhook }) => webhook.userId) })
@@ -242,7 +242,7 @@ export async function callbacksLike({ store, webhooks }: Sources, filter: Callba
       : await store.accounts.places({ text: account, developerId: developer }, mostNamed + 1)
   const meant = ({ id, callbackUrl, developerId }: WebhookRecord): boolean =>
     (id === webhook || callbackUrl.includes(webhook ?? '')) && [developerId, undefined].includes(developer)
-  const hooks = webhook === undefined ? undefined : webhooks.all().filter(meant)
+  const hooks = webhook === undefined ? undefined : (await webhooks.all()).filter(meant)
   const query: RequeueQuery = {
     ...(developer === undefined ? {} : { developerId: developer }),
     ...(accounts && { accountId: few('account', accounts) }),

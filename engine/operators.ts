@@ -1,6 +1,6 @@
 /**
  * Operators: who looks after the installation. The console has one password, the admin API has tokens with scopes. The
- * store keeps hashes only; sessions of the console live in memory and end with the process.
+ * store keeps hashes only, of sessions of the console too: any process that shares it knows them.
  */
 import { createHash, randomBytes, scrypt } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
-import { AppError, badParameter, notFound } from './errors.ts'
+import { AppError, badParameter, notFound, toAppError } from './errors.ts'
 import { sameText } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Page, Store } from './store/port.ts'
@@ -37,7 +37,7 @@ interface Deps {
     'MAILROOM_ADMIN_PASSWORD' | 'MAILROOM_HOST' | 'MAILROOM_ADMIN_PORT' | 'MAILROOM_ADMIN_HOST'
   >
   readonly now?: () => number
-  /** Told of the id of a session or a token that is over. */
+  /** Told of the label of a session or the id of a token that is over. */
   readonly ended?: (id: string) => void
 }
 
@@ -49,7 +49,9 @@ const mostSessions = 100
 const derive = promisify<string, Buffer, number, Buffer>(scrypt)
 
 export function createOperators({ store: { operators }, config, now = Date.now, ended = () => undefined }: Deps) {
-  const sessions = createSessions(now, ended)
+  // Another password ends the sessions of the one before.
+  const hashOf = (id: string): string => tokenHash(`${id} ${config.MAILROOM_ADMIN_PASSWORD ?? ''}`)
+  const sessions = createSessions({ operators, hashOf, now, ended })
   const host = config.MAILROOM_ADMIN_PORT === null ? config.MAILROOM_HOST : config.MAILROOM_ADMIN_HOST
   const consoleOn = config.MAILROOM_ADMIN_PASSWORD !== null || isLoopback(host)
   const put = async (fields: Pick<OperatorRecord, 'id' | 'name' | 'hash' | 'scopes'>): Promise<OperatorRecord> => {
@@ -86,7 +88,7 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
     },
     /** Tokens, also revoked ones, oldest first. */
     tokens: async ({ offset, limit }: Page = { offset: 0, limit: Infinity }) =>
-      (await operators.list()).filter(({ id }) => id !== passwordId).slice(offset, offset + limit),
+      (await operators.list()).filter(isToken).slice(offset, offset + limit),
     token: tokenOf,
     /** Answers the token itself, `mra_…`: it is shown once. `bad_request` without a scope: it could do nothing. */
     async createToken(name: string, scopes: readonly OperatorScope[]) {
@@ -107,8 +109,8 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
 
   /** Also a revoked one; `not_found` for an unknown id. */
   async function tokenOf(id: string): Promise<OperatorRecord> {
-    const known = id === passwordId ? null : await operators.get(id)
-    if (known === null) throw notFound('token', id)
+    const known = await operators.get(id)
+    if (known === null || !isToken(known)) throw notFound('token', id)
     return known
   }
 
@@ -149,26 +151,64 @@ export async function createLocalToken(config: Config, name: string, scopes: rea
   }
 }
 
-function createSessions(now: () => number, ended: (id: string) => void) {
-  const sessions = new LRUCache<string, ConsoleSession>({ max: mostSessions, dispose: (_, id) => ended(id) })
-  const get = (id: string): ConsoleSession | null => {
-    // Not by `get`: use makes a session no younger.
-    const found = sessions.peek(id)
-    return found !== undefined && found.endsAt > now() ? found : null
+/** Of a token: neither the password nor a session has a scope. */
+function isToken({ scopes }: OperatorRecord): boolean {
+  return scopes.length > 0
+}
+
+const sessionPrefix = 'session-'
+
+interface SessionDeps {
+  readonly operators: Store['operators']
+  readonly hashOf: (id: string) => string
+  readonly now: () => number
+  /** Told of the label. */
+  readonly ended: (label: string) => void
+}
+
+function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
+  /** The same object for each call: what a page shows once hangs on it. */
+  const known = new LRUCache<string, ConsoleSession>({ max: mostSessions })
+  const recordId = ({ label }: Pick<ConsoleSession, 'label'>): string => sessionPrefix + label
+  const sessionOf = (id: string, createdAt: number): ConsoleSession => {
+    const [csrf, label] = [tokenHash(`csrf ${id}`).slice(-64), tokenHash(id).slice(-8)]
+    return { id, csrf, label, endsAt: createdAt + sessionMs }
+  }
+  const end = async (sessions: readonly OperatorRecord[]): Promise<void> => {
+    if (sessions.length > 0) await operators.remove(sessions.map(({ id }) => id))
+    for (const { id } of sessions) ended(id.slice(sessionPrefix.length))
+  }
+  const recordOf = async (id: string): Promise<OperatorRecord | null> => {
+    const record = await operators.get(recordId(sessionOf(id, 0)))
+    return record !== null && sameText(record.hash, hashOf(id)) ? record : null
   }
   return {
-    get,
-    end: (id: string): void => void sessions.delete(id),
-    open(): ConsoleSession {
-      for (const id of [...sessions.keys()]) if (get(id) === null) sessions.delete(id)
-      const opened = {
-        id: secretText(),
-        csrf: secretText(),
-        label: randomBytes(4).toString('hex'),
-        endsAt: now() + sessionMs,
-      }
-      sessions.set(opened.id, opened)
-      return opened
+    async get(id: string): Promise<ConsoleSession | null> {
+      const last = known.get(id)
+      // While the store is away a session that this process has seen is good until its time.
+      const createdAt = await recordOf(id).then(
+        (record) => record?.createdAt ?? null,
+        (error: unknown) => (last === undefined ? Promise.reject(toAppError(error)) : last.endsAt - sessionMs),
+      )
+      if (createdAt === null) return null
+      const session = last ?? sessionOf(id, createdAt)
+      known.set(id, session)
+      return session.endsAt > now() ? session : null
+    },
+    async end(id: string): Promise<void> {
+      const record = await recordOf(id)
+      if (record !== null) await end([record])
+    },
+    async open(): Promise<ConsoleSession> {
+      const all = (await operators.list()).filter(({ id }) => id.startsWith(sessionPrefix))
+      const isOver = ({ createdAt }: OperatorRecord, at: number): boolean =>
+        createdAt + sessionMs <= now() || at <= all.length - mostSessions
+      await end(all.filter(isOver))
+      const session = sessionOf(secretText(), now())
+      const { id, label } = session
+      const fields = { hash: hashOf(id), scopes: [], createdAt: now(), revokedAt: null }
+      await operators.put({ id: recordId(session), name: label, ...fields })
+      return session
     },
   }
 }

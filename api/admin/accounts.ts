@@ -14,7 +14,8 @@ import {
 import { seconds } from '../addresses.ts'
 import { address, answer, exampleOf, ids, label, time, view } from '../examples.ts'
 import { accountStatus, choice, filledText, integer, optional } from '../values.ts'
-import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext, total } from './shared.ts'
+import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
+import { silent, total } from './shared.ts'
 
 export const accountFields = {
   id: [z.string(), '7c9e6679f81d4b1c8a2e3d4f'],
@@ -80,7 +81,7 @@ export const accountQuery = z.object({
 })
 export type AccountQuery = z.output<typeof accountQuery>
 
-export const accountList = answer({ total, accounts: [z.array(accountRow), [exampleOf(accountRow)]] })
+export const accountList = answer({ total, accounts: [z.array(accountRow), [exampleOf(accountRow)]], silent })
 
 const unhealthyFirst: readonly AccountPlace['condition']['is'][] = ['disabled', 'down', 'paused', 'up']
 
@@ -89,13 +90,15 @@ export async function listAccounts(engine: Engine, query: AccountQuery): Promise
   const places = await placesLike(engine, query)
   // After what is stored: an account that has changed meanwhile is not shown as it was before.
   const isLive = [query.state, query.status, query.failure].some((asked) => asked !== undefined)
-  const facts = isLive ? factsById(engine.accounts) : null
-  const like = facts === null ? places : places.filter(({ id }) => isLike(facts.get(id), query))
+  const live = isLive ? await factsById(engine, 'accounts') : null
+  const like = live === null ? places : places.filter(({ id }) => isLike(live.facts.get(id), query))
   const matching = unhealthyFirst.flatMap((condition) => like.filter(({ condition: { is } }) => is === condition))
   const page = matching.slice(query.offset, query.offset + query.limit)
-  const seen = (id: string) => (facts === null ? engine.accounts.view(id) : facts.get(id))
-  const accounts = await withRecords(engine, page, (account) => presentAccount(account, seen(account.id)))
-  return { total: matching.length, accounts }
+  const records = await recordsOf(engine, page)
+  const ids = records.map(({ id }) => id)
+  const { facts, silent } = live ?? (await factsById(engine, 'accounts', ids))
+  const accounts = records.map((account) => presentAccount(account, facts.get(account.id)))
+  return { total: matching.length, accounts, silent }
 }
 
 /** What lies in the store is asked of the store, what is live (isLike) of the pool. */
@@ -113,18 +116,11 @@ function isLike(facts: PoolFacts | undefined, { state, status, failure }: Accoun
   return failure === undefined || failure === facts?.lastError?.class
 }
 
-/** What `make` makes of each place and its record, in order, without the accounts that have gone meanwhile. */
-async function withRecords<T>(
-  { store }: Engine,
-  places: readonly AccountPlace[],
-  make: (account: AccountRecord, place: AccountPlace) => T,
-): Promise<T[]> {
+/** In this order, without the accounts that have gone meanwhile. */
+async function recordsOf({ store }: Engine, places: readonly AccountPlace[]): Promise<AccountRecord[]> {
   const accounts = await store.accounts.several(places.map(({ id }) => id))
   const records = new Map(accounts.map((account) => [account.id, account]))
-  return places.flatMap((place) => {
-    const account = records.get(place.id)
-    return account === undefined ? [] : [make(account, place)]
-  })
+  return places.flatMap(({ id }) => records.get(id) ?? [])
 }
 
 /** `not_found` for an unknown id. */

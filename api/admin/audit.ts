@@ -37,6 +37,7 @@ export async function auditTrail(engine: Engine, query: z.output<typeof auditQue
   const records = await store.audit.list(targets, query)
   const ids = records.map(({ target }) => target)
   const tokens = records.flatMap(({ action, target }) => (action.startsWith('tokens ') ? [target] : []))
+  const hooks = await webhooks.several(ids)
   const name = await namesOf(store, { accounts: ids, developers: ids, users: ids, tokens })
   return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({
     at: seconds(at),
@@ -48,7 +49,7 @@ export async function auditTrail(engine: Engine, query: z.output<typeof auditQue
     target,
     details: { ...details },
     status,
-    target_name: name(target) ?? webhooks.known(target)?.callbackUrl ?? null,
+    target_name: name(target) ?? hooks.get(target)?.callbackUrl ?? null,
     outcome: status < 400 ? 'done' : status === 499 ? 'unknown' : status < 500 ? 'refused' : 'failed',
   }))
 }

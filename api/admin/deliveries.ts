@@ -16,7 +16,7 @@ import { address, answer, exampleOf, ids, time, view } from '../examples.ts'
 import { presentDelivery } from '../lite/webhooks/deliveries.ts'
 import { deliveryFields, deliveryStates, redeliverAnswer } from '../lite/webhooks/schema.ts'
 import { choice, filledText, integer, optional, timestamp } from '../values.ts'
-import { adminRoute, count, developerId, found, paging } from './shared.ts'
+import { adminRoute, count, developerId, found, paging, silent } from './shared.ts'
 
 const waits = [
   answer({
@@ -50,11 +50,22 @@ const callbackFields = {
 export const adminCallback = view('AdminCallback', callbackFields)
 export type DeliveryRow = z.input<typeof adminCallback>
 
-export async function presentRows({ store, webhooks }: Engine, rows: readonly OutboxRecord[]): Promise<DeliveryRow[]> {
+export async function presentRows(engine: Engine, rows: readonly OutboxRecord[]): Promise<DeliveryRow[]> {
+  return (await shownRows(engine, rows)).deliveries
+}
+
+/** `silent`: nodes that did not say behind what their callbacks wait. */
+async function shownRows(
+  engine: Engine,
+  rows: readonly OutboxRecord[],
+): Promise<Pick<DeliveryLog, 'deliveries' | 'silent'>> {
+  const { store, webhooks } = engine
   const messageIds = rows.flatMap(({ messageId }) => messageId ?? [])
-  const known = rows.map(({ webhookId }) => webhooks.known(webhookId ?? ''))
-  const [messages, name] = await Promise.all([
+  const hooks = await webhooks.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
+  const known = rows.map(({ webhookId }) => hooks.get(webhookId ?? '') ?? null)
+  const [messages, { waits, silent }, name] = await Promise.all([
     messageIds.length === 0 ? [] : store.messages.several(messageIds),
+    waitsOf(engine, rows),
     namesOf(store, {
       developers: rows.map((row) => row.developerId),
       accounts: rows.map((row) => row.accountId),
@@ -62,8 +73,8 @@ export async function presentRows({ store, webhooks }: Engine, rows: readonly Ou
     }),
   ])
   const subjects = new Map(messages.map(({ id, subject }) => [id, subject]))
-  return rows.map((row, index) => {
-    const waiting = webhooks.waits(row)
+  const deliveries = rows.map((row, index) => {
+    const waiting = waits.get(row.id) ?? null
     const webhook = known[index] ?? null
     return {
       ...presentDelivery(row, webhook),
@@ -77,6 +88,15 @@ export async function presentRows({ store, webhooks }: Engine, rows: readonly Ou
       owner: webhook && ownerOf(webhook, name),
     }
   })
+  return { deliveries, silent }
+}
+
+/** By id of the callback. */
+async function waitsOf({ everyNode }: Engine, rows: readonly OutboxRecord[]) {
+  const pending = rows.filter(({ state }) => state === 'pending').map((row) => ({ ...row, data: {}, attempts: [] }))
+  const { answers, silent } = await everyNode.ask('waits', pending)
+  const waits = answers.flatMap(({ answer }) => answer.map((one, at) => [pending[at]?.id, one] as const))
+  return { waits: new Map(waits.filter(([, one]) => one !== null)), silent }
 }
 
 export const verdictView = answer({
@@ -217,6 +237,7 @@ export const logView = view('AdminDeliveryLog', {
   failed: [count, 2, 'those that match and have failed, on all pages'],
   resending: [resendingView.nullable(), null, 'the last time that failed ones were sent again since the start'],
   deliveries: [z.array(adminCallback), [exampleOf(adminCallback)]],
+  silent,
 })
 export type DeliveryLog = z.input<typeof logView>
 
@@ -235,7 +256,8 @@ async function asked(engine: Engine, { q: text, within, from, until, ...filter }
 export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: LogQuery): Promise<DeliveryLog> {
   const { outbox } = engine.store
   const { query, begin, end } = await asked(engine, filter)
-  const last = engine.webhooks.resending()
+  const resendings = (await engine.everyNode.ask('resending')).answers.flatMap(({ answer }) => answer ?? [])
+  const last = resendings.toSorted((one, other) => one.startedAt - other.startedAt).at(-1) ?? null
   const step = Math.ceil(Math.max(1, end - begin) / 1000 / mostBars / leastStep) * leastStep
   const [rows, counts] = await Promise.all([outbox.list(query, { limit, offset }), outbox.counts(query, step * 1000)])
   const bars = [...Map.groupBy(counts, ({ at }) => at)].map(([at, own]) => {
@@ -248,7 +270,7 @@ export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: 
     bars: bars.toSorted((left, right) => left.at - right.at),
     failed: bars.reduce((sum, { failed }) => sum + failed, 0),
     resending: last && presentResending(last),
-    deliveries: await presentRows(engine, rows),
+    ...(await shownRows(engine, rows)),
   }
 }
 

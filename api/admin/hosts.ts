@@ -4,7 +4,7 @@ import { type AccountPlace, type Engine, noActor, notFound, type PoolFacts } fro
 import { secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, time, view } from '../examples.ts'
 import { filledText, integerOrNone, optional } from '../values.ts'
-import { adminRoute, count, countBy, counts, factsById, paging, total } from './shared.ts'
+import { adminRoute, count, countBy, counts, factsById, paging, silent, total } from './shared.ts'
 
 export const hostView = view('AdminHost', {
   host: [z.string(), 'imap.example.com'],
@@ -16,7 +16,7 @@ export const hostView = view('AdminHost', {
 })
 export type HostRow = z.input<typeof hostView>
 
-const hostList = answer({ total, hosts: [z.array(hostView), [exampleOf(hostView)]] })
+const hostList = answer({ total, hosts: [z.array(hostView), [exampleOf(hostView)]], silent })
 
 export const hostQuery = z.object({ q: optional(filledText, 'part of the name', 'gmail'), ...paging })
 
@@ -27,9 +27,10 @@ export async function adminHosts(
 ): Promise<z.input<typeof hostList>> {
   const part = q.toLowerCase()
   const places = await engine.store.accounts.places({})
-  const found = listHosts(engine, places, factsById(engine.accounts)).filter(({ host }) => host.includes(part))
+  const { facts, silent } = await factsById(engine, 'accounts')
+  const found = listHosts(engine, places, facts).filter(({ host }) => host.includes(part))
   const page = found.sort(byAccounts).slice(offset, offset + limit)
-  return { total: found.length, hosts: page.map((row) => presentHost(engine, row)) }
+  return { total: found.length, hosts: await presentHosts(engine, page), silent }
 }
 
 /** Times are in ms since 1970. */
@@ -86,20 +87,36 @@ export function byAccounts(left: HostFacts, right: HostFacts): number {
   return right.accounts - left.accounts || (left.host < right.host ? -1 : 1)
 }
 
-export function presentHost({ accounts: { hosts } }: Engine, row: HostFacts): HostRow {
-  const { host, accounts, since, pace } = row
-  const states = countBy(row.states, (state) => state)
-  return { host, accounts, states, pace, since: secondsOrNull(since), logins: hosts.logins(host) }
+/** Each node logs in for its own accounts. */
+export async function presentHosts({ everyNode }: Engine, rows: readonly HostFacts[]): Promise<HostRow[]> {
+  const names = rows.map(({ host }) => host)
+  const { answers } = await everyNode.ask('logins', names)
+  return rows.map(({ host, accounts, since, pace, states }, at) => ({
+    ...{ host, accounts, pace, since: secondsOrNull(since) },
+    states: countBy(states, (state) => state),
+    logins: summed(answers.map(({ answer }) => answer[at] ?? {})),
+  }))
+}
+
+function summed(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const sums: Record<string, number> = {}
+  for (const [name, value] of all.flatMap(Object.entries<number>)) sums[name] = (sums[name] ?? 0) + value
+  return sums
 }
 
 /** Logins a minute at most, 0 = none, null = as configured again. `not_found`: neither an account nor a pace. */
 export async function setHostPace(engine: Engine, name: string, pace: number | null): Promise<HostRow> {
   const server = name.toLowerCase()
   const places = await engine.store.accounts.places({ server })
-  const row = listHosts(engine, places, factsById(engine.accounts)).find(({ host }) => host === server)
-  if (row === undefined) throw notFound('host', name)
+  const { facts } = await factsById(engine, 'accounts')
+  const rows = listHosts(engine, places, facts).filter(({ host }) => host === server)
+  if (rows.length === 0) throw notFound('host', name)
   await engine.settings.pace(server, pace)
-  return presentHost(engine, { ...row, pace })
+  const [presented] = await presentHosts(
+    engine,
+    rows.map((row) => ({ ...row, pace })),
+  )
+  return presented as HostRow
 }
 
 export const mostPace = 6000

@@ -5,6 +5,7 @@ import { auditRoute } from './audit.ts'
 import { deliveryRoutes } from './deliveries.ts'
 import { hostRoutes } from './hosts.ts'
 import { developerRoutes, tokenRoutes } from './keys.ts'
+import { nodesRoute } from './nodes.ts'
 import { overviewRoute } from './overview.ts'
 import { searchRoute } from './search.ts'
 import { backupRoutes, retentionRoutes } from './store.ts'
@@ -14,6 +15,7 @@ import { adminWebhookRoutes } from './webhooks.ts'
 export const adminRoutes = [
   ...backupRoutes,
   overviewRoute,
+  nodesRoute,
   searchRoute,
   accountsRoute,
   ...accountRoutes,

@@ -18,7 +18,7 @@ import { seconds, secondsOrNull } from '../addresses.ts'
 import { address, answer, ids, time, view } from '../examples.ts'
 import { commaList, documented, filledText, integer, nameText, optional } from '../values.ts'
 import { accountRow, presentAccount } from './accounts.ts'
-import { adminRoute, count, countBy, developerId, found, nextView, paging, presentNext } from './shared.ts'
+import { adminRoute, count, countBy, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
 
 /** Of the connect wizard. A part that is left out or empty is none. */
 function brandPart(expected: string, example: string, isRight: (text: string) => boolean) {
@@ -121,17 +121,20 @@ export const findDeveloper = ({ store }: Engine, id: string): Promise<DeveloperR
 
 /** `page`: of its users. */
 export async function developerOf(engine: Engine, id: string, page: Page): Promise<DeveloperDetail> {
-  const { store, accounts } = engine
+  const { store } = engine
   const developer = await findDeveloper(engine, id)
   const users = await store.users.list(id, {}, page)
-  const owned = Map.groupBy(await store.accounts.listByUsers(users.map((user) => user.id)), ({ userId }) => userId)
+  const all = await store.accounts.listByUsers(users.map((user) => user.id))
+  const owned = Map.groupBy(all, ({ userId }) => userId)
+  const accountIds = all.map((account) => account.id)
+  const { facts } = await factsById(engine, 'accounts', accountIds)
   return {
     ...(await presentDeveloper(engine, developer)),
     late: await lateOf(engine, id),
     page: users.map((user) => ({
       id: user.id,
       email: user.emailAddresses[0] ?? null,
-      accounts: (owned.get(user.id) ?? []).map((account) => presentAccount(account, accounts.view(account.id))),
+      accounts: (owned.get(user.id) ?? []).map((account) => presentAccount(account, facts.get(account.id))),
     })),
   }
 }
@@ -139,13 +142,17 @@ export async function developerOf(engine: Engine, id: string, page: Page): Promi
 const mostLate = 100
 
 /** Channels of its webhooks and of bare URLs with callbacks that wait, the oldest first. */
-async function lateOf({ store: { outbox }, webhooks }: Engine, developer: string): Promise<DeveloperDetail['late']> {
-  const known = new Map(webhooks.all().map((webhook) => [webhook.id, webhook.callbackUrl]))
-  const rows = (await outbox.late(developer, mostLate)).map(async ({ channelId: id, pending, oldestAt }) => {
-    const facts = webhooks.view(id)
-    const shown = { next: presentNext(facts), message: facts?.lastError?.message ?? null }
+async function lateOf(engine: Engine, developer: string): Promise<DeveloperDetail['late']> {
+  const { outbox } = engine.store
+  const late = await outbox.late(developer, mostLate)
+  const ids = late.map(({ channelId }) => channelId)
+  const known = await engine.webhooks.several(ids)
+  const { facts } = await factsById(engine, 'webhooks', ids)
+  const rows = late.map(async ({ channelId: id, pending, oldestAt }) => {
+    const seen = facts.get(id)
+    const shown = { next: presentNext(seen), message: seen?.lastError?.message ?? null }
     // Of a bare URL only its rows know it.
-    const callback_url = (known.get(id) ?? (await outbox.pending(id, [], 1))[0]?.url) || null
+    const callback_url = (known.get(id)?.callbackUrl ?? (await outbox.pending(id, [], 1))[0]?.url) || null
     return { id, callback_url, pending, oldest: secondsOrNull(oldestAt), ...shown }
   })
   return Promise.all(rows)

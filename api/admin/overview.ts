@@ -4,23 +4,23 @@ import {
   attentionKinds,
   attentionOf,
   type Engine,
-  latencies,
   noActor,
+  type PoolFacts,
   sampleMs,
   type Sample,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, ids, time, view } from '../examples.ts'
 import { serviceVersion } from '../openapi.ts'
-import { byAccounts, hostView, listHosts, presentHost } from './hosts.ts'
-import { adminRoute, count, countBy, counts, factsById } from './shared.ts'
+import { byAccounts, hostView, listHosts, presentHosts } from './hosts.ts'
+import { adminRoute, count, countBy, counts, factsById, silent } from './shared.ts'
 
 const rates = {
   events_per_second: [z.number(), 1.5],
   deliveries_per_second: [z.number(), 1.5],
   attempt_ms: [z.number(), 20, 'response time of receivers, mean of the last ten seconds'],
   latency_ms: [z.number(), 60, 'from the event to the delivered callback, likewise'],
-  memory_mib: [z.number(), 210],
+  memory_mib: [z.number(), 210, 'of all nodes'],
   loop_delay_ms: [z.number(), 3, 'the longest of the last ten seconds'],
 } as const
 
@@ -39,7 +39,7 @@ const historyView = answer({
 
 export const overviewView = view('AdminOverview', {
   version: [z.string(), '0.1.0'],
-  started: [z.int(), time],
+  started: [z.int(), time, 'of several nodes the first'],
   ready: [z.boolean(), true],
   accounts: answer({
     total: [count, 3],
@@ -57,7 +57,7 @@ export const overviewView = view('AdminOverview', {
   latencies: [
     z.array(answer({ seconds: [z.number().nullable(), 0.5, 'at most; null = longer'], callbacks: [count, 120] })),
     [{ seconds: 0.5, callbacks: 120 }],
-    'callbacks by the time from the event to their delivery, since the start',
+    'callbacks by the time from the event to their delivery, since the start of each node',
   ],
   history: [historyView, exampleOf(historyView), 'the last hour, oldest first'],
   attention: [
@@ -72,22 +72,32 @@ export const overviewView = view('AdminOverview', {
     [],
     'what requires action, most urgent first, at most fifty',
   ],
+  silent,
 })
 export type Overview = z.input<typeof overviewView>
 
 const mostHosts = 20
 
 export async function adminOverview(engine: Engine): Promise<Overview> {
+  // Before the actors: an account that has changed meanwhile is not counted as it was.
   const places = await engine.store.accounts.places({})
-  const facts = factsById(engine.accounts)
+  const [{ facts, silent }, { facts: channels }, figures] = await Promise.all([
+    factsById(engine, 'accounts'),
+    factsById(engine, 'webhooks'),
+    engine.everyNode.ask('figures'),
+  ])
   const hosts = listHosts(engine, places, facts)
   const known = [...facts.values()]
-  const samples = engine.history.samples()
+  const all = figures.answers.map(({ answer }) => answer)
+  const samples = summedSamples(all.map((one) => one.samples))
   const ready = await engine.ready()
-  const attention = await attentionOf(engine, { ready, hosts, places, known })
+  const attention = await attentionOf(engine, { ready, hosts, places, known, channels, silent })
+  const unwell = hosts
+    .filter((host) => host.unwell > 0)
+    .sort((left, right) => right.unwell - left.unwell || byAccounts(left, right))
   return {
     version: serviceVersion,
-    started: seconds(performance.timeOrigin),
+    started: seconds(Math.min(...all.map(({ startedAt }) => startedAt))),
     ready,
     accounts: {
       total: places.length,
@@ -97,23 +107,51 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
         DISABLED: known.filter(({ tags }) => tags.includes('disabled')).length,
       },
     },
-    hosts: hosts
-      .filter(({ unwell }) => unwell > 0)
-      .sort((left, right) => right.unwell - left.unwell || byAccounts(left, right))
-      .slice(0, mostHosts)
-      .map((row) => presentHost(engine, row)),
-    webhooks: await webhooksOf(engine),
+    hosts: await presentHosts(engine, unwell.slice(0, mostHosts)),
+    webhooks: await webhooksOf(engine, channels),
     now: present(samples.at(-1)),
-    latencies: await latencies(engine.metrics),
+    latencies: all.reduce<Overview['latencies']>((sum, one) => added(sum, one.latencies), []),
     history: historyOf(samples),
     attention: attention.map((one) => ({ ...one, since: seconds(one.since) })),
+    silent,
   }
 }
 
-async function webhooksOf({ webhooks, backlog }: Engine): Promise<Overview['webhooks']> {
-  const facts = webhooks.facts().filter(({ id }) => !id.startsWith('u'))
+async function webhooksOf(
+  { backlog }: Engine,
+  channels: ReadonlyMap<string, PoolFacts>,
+): Promise<Overview['webhooks']> {
+  const facts = [...channels.values()].filter(({ id }) => !id.startsWith('u'))
   const { pending, oldestAt } = await backlog()
   return { total: facts.length, states: countBy(facts, ({ state }) => state), pending, oldest: secondsOrNull(oldestAt) }
+}
+
+/** By their limits, which all nodes have alike. */
+function added(sum: Overview['latencies'], more: Overview['latencies']): Overview['latencies'] {
+  return more.map(({ seconds, callbacks }, at) => ({ seconds, callbacks: callbacks + (sum[at]?.callbacks ?? 0) }))
+}
+
+/** Of all nodes: the newest samples belong together, as do those before them. */
+function summedSamples(ofNodes: readonly (readonly Sample[])[]): Sample[] {
+  const most = Math.max(...ofNodes.map((samples) => samples.length))
+  return Array.from({ length: most }, (_, at) => {
+    const together = ofNodes.flatMap((samples) => samples.at(at - most) ?? [])
+    const sum = (value: (sample: Sample) => number): number => together.reduce((total, one) => total + value(one), 0)
+    const deliveries = sum((one) => one.deliveriesPerSecond)
+    const mean = (value: (sample: Sample) => number): number =>
+      deliveries === 0
+        ? Math.max(...together.map(value))
+        : sum((one) => value(one) * one.deliveriesPerSecond) / deliveries
+    return {
+      at: Math.max(...together.map((one) => one.at)),
+      eventsPerSecond: sum((one) => one.eventsPerSecond),
+      deliveriesPerSecond: deliveries,
+      attemptMs: mean((one) => one.attemptMs),
+      latencyMs: mean((one) => one.latencyMs),
+      memoryMib: sum((one) => one.memoryMib),
+      loopDelayMs: Math.max(...together.map((one) => one.loopDelayMs)),
+    }
+  })
 }
 
 const rounded = (value: number): number => Math.round(value * 10) / 10

@@ -1,6 +1,6 @@
 /** What the parts of the admin API share. Times are Unix timestamps in seconds, durations milliseconds. */
 import { z } from 'zod'
-import { type ActorView, notFound, type PoolFacts } from '../../engine/index.ts'
+import { type ActorView, type Engine, notFound, type PoolFacts } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
 import { answer, time } from '../examples.ts'
 import { defineRoute } from '../route.ts'
@@ -67,11 +67,29 @@ export async function found<T>(kind: string, id: string, record: Promise<T | nul
   return known
 }
 
-/** Of the accounts, or of the webhooks. */
-export function factsById(pool: { facts(): readonly PoolFacts[] }): Map<string, PoolFacts> {
-  const byId = new Map<string, PoolFacts>()
-  for (const facts of pool.facts()) byId.set(facts.id, facts)
-  return byId
+/** Of a list that shows what only the nodes themselves know. */
+export const silent = [
+  z.array(z.string()),
+  [],
+  'addresses of the nodes that did not answer: what they know is missing',
+] as const
+
+/** What the actors of accounts, or of webhooks, do on all nodes: of these ids, or every one. */
+export async function factsById({ everyNode }: Engine, of: 'accounts' | 'webhooks', ids?: readonly string[]) {
+  const { answers, silent } = await everyNode.ask(of, ids)
+  const facts = new Map<string, PoolFacts>()
+  for (const { answer } of answers) {
+    for (const one of answer) {
+      const known = facts.get(one.id)
+      if (known === undefined || troubleOf(one) > troubleOf(known)) facts.set(one.id, one)
+    }
+  }
+  return { facts, silent }
+}
+
+/** Each node has an actor for a webhook of the application: the one in most trouble is shown. */
+function troubleOf({ tags, state }: PoolFacts): number {
+  return ['idle', 'retrying', 'failed', 'dead'].findLastIndex((tag) => tags.includes(tag)) + Number(state !== 'idle')
 }
 
 export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<string, number> {

@@ -1,6 +1,7 @@
 /** Webhooks and callbacks as operators see them. */
 import { z } from 'zod'
 import {
+  type AccountRecord,
   type Engine,
   freshHealth,
   namesOf,
@@ -16,7 +17,7 @@ import { choice, filledText, flag, optional } from '../values.ts'
 import { findAccount } from './accounts.ts'
 import { adminCallback, presentRows } from './deliveries.ts'
 import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
-import { presentSteps, presentWays, stepView, total, wayFields } from './shared.ts'
+import { presentSteps, presentWays, silent, stepView, total, wayFields } from './shared.ts'
 
 const webhookFields = {
   id: [z.string(), ids.webhook],
@@ -43,7 +44,7 @@ const webhookFields = {
 const webhookRow = view('AdminWebhook', webhookFields)
 type WebhookRow = z.input<typeof webhookRow>
 
-const webhookList = answer({ total, webhooks: [z.array(webhookRow), [exampleOf(webhookRow)]] })
+const webhookList = answer({ total, webhooks: [z.array(webhookRow), [exampleOf(webhookRow)]], silent })
 export type WebhookList = z.input<typeof webhookList>
 
 const webhookView = view('AdminWebhookDetail', {
@@ -108,10 +109,10 @@ type WebhookQuery = z.output<typeof webhookQuery>
 
 /** Failing ones come first; of them, and of the others, those that are in their state for longest. */
 export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise<WebhookList> {
-  const known = factsById(engine.webhooks)
+  const { facts: known, silent } = await factsById(engine, 'webhooks')
   const account = query.account === undefined ? null : await findAccount(engine, query.account)
-  const all = account === null ? engine.webhooks.all() : engine.webhooks.of(account)
-  const matching = all
+  const matching = (await engine.webhooks.all())
+    .filter((webhook) => account === null || hears(webhook, account))
     .map((webhook) => ({ webhook, facts: known.get(webhook.id) }))
     .filter(({ webhook, facts }) => isLike(webhook, facts, query))
     .toSorted((left, right) => (left.facts?.since ?? Infinity) - (right.facts?.since ?? Infinity))
@@ -122,7 +123,11 @@ export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise
     page.map(({ webhook }) => webhook),
   )
   const webhooks = await Promise.all(page.map(({ webhook, facts }) => rowOf(engine, webhook, facts, name)))
-  return { total: matching.length, webhooks }
+  return { total: matching.length, webhooks, silent }
+}
+
+function hears({ userId, developerId }: WebhookRecord, account: AccountRecord): boolean {
+  return userId === null ? developerId === account.developerId : userId === account.userId
 }
 
 function isLike(
@@ -156,13 +161,14 @@ function bareUrl(row: OutboxRecord | undefined): Channel | null {
 export async function webhookDetail(engine: Engine, id: string): Promise<WebhookDetail> {
   const channel = await findChannel(engine, id)
   const seen = engine.webhooks.view(id)
+  const { facts } = await factsById(engine, 'webhooks', [id])
   const { outbox } = engine.store
   // Of a bare URL only those that wait are known.
   const rows = id.startsWith('u')
     ? outbox.pending(id, [], mostCallbacks)
     : outbox.list({ webhookId: id }, newest(mostCallbacks))
   return {
-    ...(await rowOf(engine, channel, seen, await namesOfOwners(engine, [channel]))),
+    ...(await rowOf(engine, channel, facts.get(id), await namesOfOwners(engine, [channel]))),
     created: seconds(channel.createdAt),
     tags: [...(seen?.tags ?? [])],
     active_states: [...(seen?.active ?? [])],

@@ -59,6 +59,7 @@ export const actingCommands: Readonly<Record<string, Command>> = {
   deliveries: commandOf('GET /admin/deliveries', undefined, undefined, showDeliveries),
   redeliver: commandOf('POST /admin/deliveries/{id}/redeliver', '<callback>'),
   audit: commandOf('GET /admin/audit', '[<address, name or id>]', 'target'),
+  nodes: commandOf('GET /admin/nodes'),
   hosts: {
     ...allHosts,
     words: '[slow <host> <logins a minute> | stop <host> | free <host>]',

@@ -212,10 +212,10 @@ async function accounts(given: Given): Promise<void> {
   const { limit = '50', offset = '0' } = given.values
   const [most, from] = [wholeOf('limit', limit, 1), wholeOf('offset', offset, 0)]
   const filters = valuesOf(given, accountOptions)
-  const list: AccountList = { total: 0, accounts: [] }
+  const list: AccountList = { total: 0, accounts: [], silent: [] }
   const pages = pagesOf<AccountList>(clientOf(given), '/admin/accounts', filters, most, from)
-  for await (const { total, accounts: page } of pages) {
-    list.total = total
+  for await (const { total, accounts: page, silent } of pages) {
+    Object.assign(list, { total, silent })
     list.accounts.push(...page)
   }
   say(given, list, showAccounts)

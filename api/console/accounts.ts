@@ -31,7 +31,7 @@ const ages = [
 ] as const
 
 export const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
-  const { accounts: rows, total } = await listAccounts(visit.engine, values)
+  const { accounts: rows, total, silent } = await listAccounts(visit.engine, values)
   const list = accountTable(rows)
   return searchedList(
     {
@@ -41,6 +41,7 @@ export const accounts = page('/console/accounts', accountQuery, async ({ values 
       list,
       shown: rows.length,
       total,
+      silent,
     },
     visit,
   )

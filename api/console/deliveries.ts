@@ -32,14 +32,15 @@ const times = [
 
 export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const log = await deliveryLog(visit.engine, values)
-  const { deliveries: rows, failed } = log
+  const { deliveries: rows, failed, silent } = log
   const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
   ${field('Account: address or id', 'account', values)} ${field('Webhook: URL or id', 'webhook', values)}
   ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
   ${select('Time', 'within', times, { within: lengthOf(values) })}`
   const list = html`${stackedBars(log)} ${progress(log, values)} ${deliveryTable(rows)}`
   const more = failed > 0 ? { more: resendCard(log, values) } : {}
-  return searchedList({ title: 'Deliveries', values, filters, list, shown: rows.length, total: null, ...more }, visit)
+  const counted = { shown: rows.length, total: null, silent }
+  return searchedList({ title: 'Deliveries', values, filters, list, ...counted, ...more }, visit)
 })
 
 /** The time by its length in seconds; undefined = it was given by its ends. */

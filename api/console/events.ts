@@ -36,14 +36,14 @@ export function eventsRoute(pages: readonly Page[]): Route {
     summary: 'What changes on a page of the console',
     query: z.object({ page: text }),
     response: 'text',
-    handler({ query }, call) {
+    async handler({ query }, call) {
       checkOn(call, path)
-      const session = sessionOf(call)
-      if (session === null) return Promise.resolve(redirect('/console/login'))
+      const session = await sessionOf(call)
+      if (session === null) return redirect('/console/login')
       const make = find(query.page)
       if (make === null) throw badParameter('page', 'no page of the console')
       const events = Readable.from(stream(call, session, make, streams), { objectMode: false })
-      return Promise.resolve(new StreamAnswer(events, eventStreamHeaders))
+      return new StreamAnswer(events, eventStreamHeaders)
     },
   })
 }
@@ -81,14 +81,14 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
   streams.open += 1
   const [oldest] = own
   if (own.size > mostStreams) oldest?.abort()
-  const leave = call.engine.revocations.onEnd(session.id, () => over.abort())
+  const leave = call.engine.revocations.onEnd(session.label, () => over.abort())
   const signal = AbortSignal.any([call.signal, over.signal])
   /** Hashes of the parts as they were sent. */
   let sent: ReadonlyMap<string, string> = new Map()
   let quietSince = performance.now()
   try {
     yield 'retry: 3000\n\n'
-    while (!signal.aborted && call.engine.operators.session(session.id) !== null) {
+    while (!signal.aborted && (await call.engine.operators.session(session.id)) !== null) {
       const began = performance.now()
       const parts = [...(await make(call, session))].map(([id, part]) => ({ id, part, hash: hash('sha1', part) }))
       const changed = parts.filter((one) => sent.get(one.id) !== one.hash).map(({ id, part }) => [id, part] as const)

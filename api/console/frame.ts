@@ -57,13 +57,11 @@ export function page<P extends `/console${string}`, S extends z.ZodType>(
     make({ path: at as PathParameters<P>, values: parse(schema, values) as z.output<S> }, visit)
   const route = defineRoute(`GET ${path}`, {
     ...publicPart,
-    handler(input, call) {
+    async handler(input, call) {
       checkOn(call, path)
       const [at, values] = [input.path as Values, input.query as Values]
-      const session = sessionOf(call)
-      if (session === null) {
-        return Promise.resolve(redirect(`/console/login?to=${encodeURIComponent(addressOf(path, at, values))}`))
-      }
+      const session = await sessionOf(call)
+      if (session === null) return redirect(`/console/login?to=${encodeURIComponent(addressOf(path, at, values))}`)
       const visit = visitOf(call, session)
       return answered(path, visit, async () => {
         const shown = await show(at, values, visit)
@@ -84,7 +82,7 @@ export function action<P extends `/console/${string}`, S extends z.ZodType>(
     async handler(input, call) {
       checkOn(call, path)
       const values = input.body as Values
-      const session = sessionOf(call)
+      const session = await sessionOf(call)
       if (session === null) return refused('There is no session, or it is over.')
       if (!sameText(session.csrf, String(values['csrf']))) return refused('csrf: not the token of this session.')
       call.actsAs({ by: 'session', actorId: session.label, actorName: 'console' })
@@ -94,7 +92,8 @@ export function action<P extends `/console/${string}`, S extends z.ZodType>(
         const done = await act({ path: input.path as Values as PathParameters<P>, values: parsed }, visit)
         if (!('to' in done)) {
           shownOnce.set(session, done)
-          return redirect(oncePath)
+          // The node that has made it shows it.
+          return redirect(`${oncePath}?page=${encodeURIComponent(addressOf(path, input.path, {}))}`)
         }
         notices.set(session, done.notice)
         return redirect(done.to, done.cookie === undefined ? {} : { 'Set-Cookie': done.cookie })
@@ -145,7 +144,7 @@ export function cookieNamed(call: Call, name: string): string | undefined {
   return new RegExp(`(?:^|;\\s*)${name}=([\\w-]+)`).exec(call.header('cookie') ?? '')?.[1]
 }
 
-export function sessionOf(call: Call): ConsoleSession | null {
+export async function sessionOf(call: Call): Promise<ConsoleSession | null> {
   const id = cookieNamed(call, cookieFor(call)[0])
   return id === undefined ? null : call.engine.operators.session(id)
 }
@@ -196,7 +195,7 @@ const notices = new WeakMap<ConsoleSession, string>()
 const shownOnce = new WeakMap<ConsoleSession, Shown>()
 const oncePath = '/console/shown'
 
-export const oncePage = page(oncePath, z.object({}), (_input, { session }) => {
+export const oncePage = page(oncePath, z.object({ page: z.string().optional() }), (_input, { session }) => {
   const content = html`<p>What was here is shown once. Make a new one if it is lost.</p>`
   const shown = shownOnce.get(session) ?? { title: 'Shown already', content }
   shownOnce.delete(session)

@@ -14,6 +14,7 @@ import { eventsRoute } from './events.ts'
 import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
 import { developer, developers, keyRoutes, tokens } from './keys.ts'
 import { consoleHeaders, plainPage } from './look.ts'
+import { nodes } from './nodes.ts'
 import { overview } from './overview.ts'
 import { hosts, settingRoutes } from './settings.ts'
 import { search } from './search.ts'
@@ -86,10 +87,10 @@ function loginRoute(tries: Tries): Route {
       if (!isOwn(call)) return refused('The login came from another site.')
       call.actsAs({ by: 'session', actorId: '', actorName: 'console' })
       try {
-        const former = sessionOf(call)
+        const former = await sessionOf(call)
         const session = await openNext(call, password)
         call.actsAs({ by: 'session', actorId: session.label, actorName: 'console' })
-        if (former !== null) call.engine.operators.logout(former.id)
+        if (former !== null) await call.engine.operators.logout(former.id)
         return redirect(isConsolePage(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
       } catch (thrown) {
         return loginForm(to, inWords(toAppError(thrown)))
@@ -114,9 +115,9 @@ function inWords(error: AppError): AppError {
   })
 }
 
-const logout = action('/console/logout', z.object({}), (_input, { engine, session, call }) => {
-  engine.operators.logout(session.id)
-  return Promise.resolve({ to: loginPath, notice: '', cookie: cookieOf(call, null) })
+const logout = action('/console/logout', z.object({}), async (_input, { engine, session, call }) => {
+  await engine.operators.logout(session.id)
+  return { to: loginPath, notice: '', cookie: cookieOf(call, null) }
 })
 
 /** Those that are followed while they are open. */
@@ -135,6 +136,7 @@ const pages = [
   developer,
   tokens,
   audit,
+  nodes,
 ]
 const others = [
   ...accountActions,

@@ -119,6 +119,7 @@ const places = [
   ['/console/tokens', 'Tokens'],
   ['/console/audit', 'Audit'],
   ['/console/retention', 'Retention'],
+  ['/console/nodes', 'Processes'],
 ] as const
 
 interface Frame extends Shown {

@@ -286,6 +286,8 @@ interface Searched extends Counted {
   readonly filters: Html
   readonly list: Html
   readonly more?: Html
+  /** Nodes that did not answer. */
+  readonly silent?: readonly string[]
 }
 
 export function searchForm(path: string, fields: Html, button: string, more: Html | null = null): Html {
@@ -293,11 +295,16 @@ export function searchForm(path: string, fields: Html, button: string, more: Htm
 }
 
 /** A page with a list that is searched and has pages; it follows what happens. */
-export function searchedList({ title, values, filters, list, more, ...counted }: Searched, { live }: Visit): Shown {
+export function searchedList(
+  { title, values, filters, list, more, silent = [], ...counted }: Searched,
+  { live }: Visit,
+): Shown {
   const id = title.toLowerCase()
   const path = `/console/${id}`
   const form = searchForm(path, filters, 'Show', html` <a class="button" href="${path}">All</a>`)
-  const shown = html`${scrolling(title, list, 'wide')} ${pager(path, values, counted)}`
+  const missing = `No answer from ${silent.join(', ')}: what is known there is missing.`
+  const shown = html`${silent.length > 0 && html`<p class="bad">${missing}</p>`} ${scrolling(title, list, 'wide')}
+  ${pager(path, values, counted)}`
   return { title, content: html`${card(null, form)} ${card(null, live(id, shown))} ${more}` }
 }
 

@@ -11,11 +11,11 @@ import { card, choose, field, formCard, link, scrolling, searchedList, since, ta
 const hostsPath = '/console/hosts'
 
 export const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
-  const { hosts: rows, total } = await adminHosts(visit.engine, values)
+  const { hosts: rows, total, silent } = await adminHosts(visit.engine, values)
   const filters = field('Host name', 'q', values, 'search')
   const more = rows.length > 0 ? { more: paceForm(rows, visit) } : {}
   const list = hostTable(rows)
-  return searchedList({ title: 'Hosts', values, filters, list, shown: rows.length, total, ...more }, visit)
+  return searchedList({ title: 'Hosts', values, filters, list, shown: rows.length, total, silent, ...more }, visit)
 })
 
 export function hostTable(rows: readonly HostRow[]): Html {

@@ -15,12 +15,12 @@ const receivers = [
 ] as const
 
 export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
-  const { total, webhooks: rows } = await listWebhooks(visit.engine, values)
+  const { total, webhooks: rows, silent } = await listWebhooks(visit.engine, values)
   const filters = html`${select('State', 'state', shownStates.webhook, values)}
   ${select('Receiver', 'failing', receivers, values)} ${field('URL', 'q', values, 'search')}
   ${await developerFilter(visit, values)}`
   const list = webhookTable(rows)
-  return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total }, visit)
+  return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total, silent }, visit)
 })
 
 /** One that fails is red, whatever its actor does. */

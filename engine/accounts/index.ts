@@ -64,8 +64,8 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
       if (state === undefined || registry.view(accountId)?.state !== 'watching') return null
       return { until: state.moved.settledAt, nextAt: state.nextLookAt() }
     },
-    /** All of them, without their steps. */
-    facts: () => registry.facts(),
+    /** All of this node or these, without their steps. */
+    facts: (ids?: readonly string[]) => registry.facts(ids),
     countTags: () => registry.countTags(),
     /** The last lines of its connections, and those at the last failure; null = there has been none. */
     wire: (accountId: string) => pool.wire(accountId),

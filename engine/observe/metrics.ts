@@ -5,7 +5,7 @@
  */
 import { statfs } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { PoolFacts } from '../accounts/types.ts'
 import type { AccountPlace, Backlog, OutboxStore } from '../store/port.ts'
 
@@ -48,6 +48,28 @@ export function createMetrics(sources: Sources = {}) {
     loopHeld: histogram('event_loop_held', held, ['kind'], [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]),
     actorDeaths: counter('actor_deaths', 'Root actors that died of a bug', 'kind'),
   }
+}
+
+type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
+
+/** The metrics of several processes as one text, each series with the process' address as `node`. */
+export async function metricsOfAll(
+  all: readonly { readonly address: string | null; readonly answer: MetricValues }[],
+  silent: readonly string[],
+): Promise<string> {
+  const registry = new Registry()
+  const help = '1 = this process answers the one that was asked'
+  const up = new Gauge({ name: 'mailroom_node_up', help, labelNames: ['node'], registers: [registry] })
+  for (const { address } of all) up.set({ node: address ?? 'local' }, 1)
+  for (const address of silent) up.set({ node: address }, 0)
+  const labelled = all.map(({ address, answer }) =>
+    answer.map((metric) => {
+      const values = metric.values.map((one) => ({ ...one, labels: { ...one.labels, node: address ?? 'local' } }))
+      // No two series are alike: nothing is summed up.
+      return { ...metric, aggregator: 'sum' as const, values }
+    }),
+  )
+  return AggregatorRegistry.aggregate([...labelled, await registry.getMetricsAsJSON()]).metrics()
 }
 
 type ByLimit = Readonly<Record<'all' | 'address', number>>
@@ -214,15 +236,20 @@ export function createBacklog(outbox: Pick<OutboxStore, 'backlog'>): () => Promi
 /** Of an actor that is not there: its record has just come, or the service is starting or ending. */
 export const noActor = 'stopped'
 
-/** The store knows which accounts there are, the pool what each of them does. */
+/**
+ * The store knows which accounts there are, the pool what each of them does. `all`: those without an actor are this
+ * process' too.
+ */
 export function countHosts(
   places: readonly AccountPlace[],
   facts: readonly Pick<PoolFacts, 'id' | 'state'>[],
+  all = true,
 ): HostCounts {
   const states = new Map(facts.map(({ id, state }) => [id, state]))
   const hosts = new Map<string, Map<string, number>>()
   for (const { id, server } of places) {
-    const state = states.get(id) ?? noActor
+    const state = states.get(id) ?? (all ? noActor : null)
+    if (state === null) continue
     const counts = hosts.get(server) ?? new Map<string, number>()
     hosts.set(server, counts.set(state, (counts.get(state) ?? 0) + 1))
   }

@@ -168,9 +168,10 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     return { ...this.#poolFactsOf(entry), active, steps: ring.list(), ...ways }
   }
 
-  /** All of them without their steps: cheap also for ten thousand. */
-  facts(): PoolFacts[] {
-    return Array.from(this.#entries.values(), (entry) => this.#poolFactsOf(entry))
+  /** All of them, or those of these ids, without their steps: cheap also for ten thousand. */
+  facts(ids?: readonly string[]): PoolFacts[] {
+    const entries = ids?.flatMap((id) => this.#entries.get(id) ?? []) ?? this.#entries.values()
+    return Array.from(entries, (entry) => this.#poolFactsOf(entry))
   }
 
   /** How many actors have each tag; the dead ones count as 'dead'. */

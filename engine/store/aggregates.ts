@@ -64,7 +64,7 @@ function createDevelopers({ developers }: KeyedCollections) {
   }
 }
 
-/** The console's password and the tokens of the admin API. */
+/** The console's password and sessions, and the tokens of the admin API. */
 function createOperators({ operators }: KeyedCollections) {
   return {
     put: (operator: OperatorRecord) => operators.put(operator),
@@ -74,6 +74,7 @@ function createOperators({ operators }: KeyedCollections) {
     /** Oldest first. */
     list: () => operators.list({}, { by: ['createdAt', 'id'] }),
     edit: (id: string, patch: Pick<OperatorRecord, 'revokedAt'>) => operators.edit({ id }, patch),
+    remove: (ids: readonly string[]) => operators.remove({ id: ids }),
   }
 }
 
@@ -188,6 +189,7 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
       ])
     },
     get: (id: string) => webhooks.find({ id }),
+    several: (ids: readonly string[]) => webhooks.list({ id: ids }, { by: ['id'] }),
     /** User level, oldest first. */
     listByUser: (userId: string) => webhooks.list({ userId }, byAge),
     /** Application level, oldest first. */

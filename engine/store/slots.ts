@@ -3,6 +3,7 @@
  * to a developer alone is in the slot of the developer's id.
  */
 import { hash } from 'node:crypto'
+import { hostname } from 'node:os'
 import { AppError } from '../errors.ts'
 import { newId } from './ids.ts'
 
@@ -120,12 +121,33 @@ export interface SlotWork {
 /** The owner of a user's slot: this process, the node that listens at an address, or nobody at the moment. */
 export type Owner = 'here' | { readonly address: string } | null
 
+/** A process at the store, as the process that lists it sees it. */
+export interface NodeFacts {
+  readonly id: string
+  /** Where it listens for the others; null = nowhere. */
+  readonly address: string | null
+  /** Its machine or container, and its process number there. */
+  readonly place: string
+  readonly pid: number
+  /** Takes slots. */
+  readonly works: boolean
+  /** joining: it waits for others to end; leaving: it hands its slots over. */
+  readonly state: 'joining' | 'joined' | 'leaving'
+  readonly slots: number
+  /** For how long its beat has not changed. */
+  readonly silentMs: number
+  /** The process that lists it. */
+  readonly here: boolean
+}
+
 /** The nodes that share the store. */
 export interface Nodes {
   /** Of this process, as the others know it. */
   readonly id: string
   /** Whether the process of this id is there. */
   has(id: string): boolean
+  /** All of them, as at the last look. */
+  list(): readonly NodeFacts[]
   /** Whether this process owns the slot of this user, or of this developer. */
   owns(id: string): boolean
   ownsSlot(slot: number): boolean
@@ -161,6 +183,10 @@ export function soleNode(): Nodes {
   return {
     id: '',
     has: () => false,
+    list() {
+      const facts = { place: hostname(), pid: process.pid, works: true, slots: slotCount, silentMs: 0, here: true }
+      return [{ id: 'local', address: null, state: 'joined', ...facts }]
+    },
     owns: () => true,
     ownsSlot: () => true,
     ownsAll: () => true,

@@ -110,12 +110,10 @@ export function createWebhooks(deps: WebhooksDeps) {
     /** Sends failed callbacks like these again; see resends.ts. */
     resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
     resending: () => works.resends.current,
-    /** As it is in force; null = there is none of this id. */
-    known: (id: string) => parts.targets.get(id)?.webhook ?? null,
-    /** Every webhook of every developer, as it is in force. */
-    all: () => parts.targets.all().map(({ webhook }) => webhook),
-    /** All channels, also those of bare URLs (their ids start with u), without their steps. */
-    facts: () => actors.registry.facts().map(timed),
+    several: parts.targets.several,
+    all: parts.targets.every,
+    /** All channels of this node or these, also those of bare URLs (their ids start with u), without their steps. */
+    facts: (ids?: readonly string[]) => actors.registry.facts(ids).map(timed),
     countTags: () => actors.registry.countTags(),
   }
 }

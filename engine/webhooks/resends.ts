@@ -90,22 +90,12 @@ export class Resends {
     return queued < total ? 'the others are of webhooks that are paused or gone, or were sent by others' : null
   }
 
-  /** Those of webhooks that are active. What is of a user may be another node's: then it is in the store alone. */
-  async #active(rows: readonly OutboxRecord[]): Promise<OutboxRecord[]> {
-    const { store, targets } = this.#parts
-    const ids = new Set<string>()
-    for (const id of new Set(rows.map(({ webhookId }) => webhookId ?? ''))) {
-      const webhook = targets.get(id)?.webhook ?? (await store.webhooks.get(id))
-      if (webhook?.active === true) ids.add(id)
-    }
-    return rows.filter(({ webhookId }) => ids.has(webhookId ?? ''))
-  }
-
   async *#batches(query: RequeueQuery): AsyncGenerator<number> {
-    const { store, now, rereadAll } = this.#parts
+    const { store, targets, now, rereadAll } = this.#parts
     for (let queued = 0, left = 0; Math.max(queued, left) < mostResent && !this.#stopped.signal.aborted;) {
       const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
-      const active = await this.#active(rows)
+      const webhooks = await targets.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
+      const active = rows.filter(({ webhookId }) => webhooks.get(webhookId ?? '')?.active === true)
       const ids = active.slice(0, mostResent - queued).map(({ id }) => id)
       const { count } = await store.outbox.requeue({ ...query, ids }, now(), batchRows)
       for (const channelId of new Set(active.map((row) => row.channelId))) rereadAll(channelId)

@@ -130,7 +130,7 @@ suite('who may come into the console', () => {
   test('a secret is shown once, in an answer to a GET of its own session', async () => {
     const [own, other] = [await session(rig), await session(rig)]
     const made = await post('/console/developers', own.cookie, { csrf: own.csrf, name: 'Grace' })
-    assert.deepEqual([made.status, made.headers.location], [303, '/console/shown'])
+    assert.deepEqual([made.status, made.headers.location], [303, '/console/shown?page=%2Fconsole%2Fdevelopers'])
     assert.doesNotMatch((await get('/console/shown', other.cookie)).text, /API secret/)
     assert.match((await get('/console/shown', own.cookie)).text, /<dt>API secret<\/dt>\s*<dd><code>[\w-]{32}<\/code>/)
     assert.doesNotMatch((await get('/console/shown', own.cookie)).text, /API secret/)
@@ -181,7 +181,7 @@ suite('who may come into the console', () => {
     assert.equal(await next('/console/developers?limit=1'), '/console/developers?limit=1&amp;offset=1')
     for (const name of ['one', 'two'])
       await rig.ok('POST', '/lite/webhooks', { callback_url: `https://app.example.com/${name}` })
-    const [webhook = assert.fail()] = rig.engine.webhooks.all()
+    const [webhook = assert.fail()] = await rig.engine.webhooks.all()
     const filters = `developer=${webhook.developerId}&failing=0`
     assert.equal(
       await next(`/console/webhooks?${filters}&limit=1`),
@@ -207,7 +207,7 @@ suite('who may come into the console', () => {
     const { store } = rig.engine
     const developerId = (await store.developers.first())?.id ?? assert.fail()
     await rig.ok('POST', '/lite/webhooks', { callback_url: 'https://app.example.com/again' })
-    const webhook = rig.engine.webhooks.all().find(({ callbackUrl }) => callbackUrl.endsWith('/again'))
+    const webhook = (await rig.engine.webhooks.all()).find(({ callbackUrl }) => callbackUrl.endsWith('/again'))
     assert(webhook)
     const failed = (createdAt: number) =>
       outboxRecord({ id: webhook.id, developerId }, { state: 'failed', createdAt, finishedAt: createdAt })

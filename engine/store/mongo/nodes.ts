@@ -14,7 +14,7 @@ import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { createExclusive, withinTime } from '../../waits.ts'
 import { allSlots, partOf, slotCount, slotOf } from '../slots.ts'
-import type { Lease, News, Nodes, Owner, SlotWork } from '../slots.ts'
+import type { Lease, News, NodeFacts, Nodes, Owner, SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { isDuplicate, within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
@@ -121,6 +121,19 @@ class MongoNode implements Nodes {
 
   has(id: string): boolean {
     return this.#nodes.some(({ _id }) => _id === id)
+  }
+
+  list(): NodeFacts[] {
+    const { member, lease } = this.#deps
+    const slots = new Map<string, number>()
+    for (const { owner } of this.#views) slots.set(owner, (slots.get(owner) ?? 0) + 1)
+    slots.set(member.id, lease.serving().length)
+    return this.#nodes.map(({ _id: id, address, place, pid, works, waits, leaving }) => ({
+      ...{ id, address, place, pid, works, here: id === member.id },
+      state: waits ? 'joining' : leaving ? 'leaving' : 'joined',
+      slots: slots.get(id) ?? 0,
+      silentMs: this.#state.heard.get(id)?.silentMs ?? 0,
+    }))
   }
 
   owns(id: string): boolean {

@@ -65,7 +65,7 @@ describe('accounts for operators', () => {
     assert.deepEqual(await ids(`user=${ann.userId}`), [a])
     assert.deepEqual(new Set(await ids(`developer=${developerId}&host=${rig.imap.host}&status=OK`)), new Set([a, b]))
     for (const none of ['status=DISABLED', 'host=other.example', 'failure=network', 'older_than=3600', 'q=nobody'])
-      assert.deepEqual(await list(none), { total: 0, accounts: [] }, none)
+      assert.deepEqual(await list(none), { total: 0, accounts: [], silent: [] }, none)
   })
 
   test('the longest as it is comes first, in pages; how and since when is asked of the store', async () => {

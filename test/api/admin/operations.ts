@@ -29,7 +29,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('POST', '/admin/accounts/{id}/link', account)
   await drive('POST', '/admin/accounts/{id}/read-anew', { ...account, body: { folder: 'INBOX' } })
   await drive('GET', '/admin/webhooks', { query: { failing: 0, limit: 5 } })
-  const [known] = engine.webhooks.all().filter(({ active }) => active)
+  const [known] = (await engine.webhooks.all()).filter(({ active }) => active)
   if (known === undefined) throw new Error('there is no webhook')
   const webhook = { path: { id: known.id } }
   await drive('GET', '/admin/webhooks/{id}', webhook)
@@ -38,6 +38,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('POST', '/admin/deliveries/redeliver', { body: { webhook: known.id } })
   await drive('GET', '/admin/deliveries/{id}', delivery)
   await drive('POST', '/admin/deliveries/{id}/redeliver', delivery)
+  await drive('GET', '/admin/nodes')
   await drive('GET', '/admin/hosts')
   await drive('PUT', '/admin/retention/{what}', { path: { what: 'calls' }, body: { seconds: 604_800 } })
   await drive('PUT', '/admin/hosts/{host}', { path: { host: imap.host }, body: { pace: 6000 } })

@@ -75,7 +75,7 @@ describe('a revocation', () => {
     const stream = await openEventStream(`${rig.url}/console/events?page=/console/tokens`, { cookie })
     await until('the page is sent', () => stream.text.includes('data: ') || stream.text.includes('retry'))
     assert.deepEqual([stream.status, stream.ended], [200, false])
-    rig.engine.operators.logout(/=(.*)/.exec(cookie)?.[1] ?? '')
+    await rig.engine.operators.logout(/=(.*)/.exec(cookie)?.[1] ?? '')
     await until('its stream has ended', () => stream.ended, atOnce)
   })
 

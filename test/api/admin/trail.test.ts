@@ -127,7 +127,7 @@ describe('what operators look up', () => {
     const account = (await rig.engine.store.accounts.get(box.accountId)) ?? assert.fail()
     const message = (await rig.engine.store.messages.find(box.accountId, 'one@sender.example')) ?? assert.fail()
     for (const one of webhooks as Json[]) {
-      const webhook = rig.engine.webhooks.known(String(one['id'])) ?? assert.fail()
+      const webhook = (await rig.engine.store.webhooks.get(String(one['id']))) ?? assert.fail()
       const asking = { signal: AbortSignal.timeout(5000), reads: () => undefined }
       const { verdicts, matched } = await rig.engine.webhooks.explain(webhook, account, message, asking)
       assert.deepEqual([one['why'], one['matched']], [verdicts, matched])
@@ -199,7 +199,7 @@ describe('what operators look up', () => {
   })
 
   test('webhooks of one URL are told apart by their users, and one filter names all of them, and all accounts', async () => {
-    const { store, webhooks } = rig.engine
+    const { store } = rig.engine
     const developerId = (await store.developers.first())?.id ?? assert.fail()
     const url = 'https://app.example.com/crowd'
     const names: string[] = []
@@ -210,7 +210,7 @@ describe('what operators look up', () => {
       const account = accountRecord(user, { email: `user${n}@crowd.example`, paused: true })
       await store.users.createWithAccount(user, account)
       const made = await rig.ok('POST', `/lite/users/${user.id}/webhooks`, { callback_url: url })
-      const webhook = webhooks.known(String(made['webhook_id'])) ?? assert.fail()
+      const webhook = (await store.webhooks.get(String(made['webhook_id']))) ?? assert.fail()
       const state = n === 39 ? 'failed' : 'delivered'
       await store.outbox.enqueue([
         outboxRecord(webhook, { accountId: account.id, state, createdAt, finishedAt: createdAt + 39 }),

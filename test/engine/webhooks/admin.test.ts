@@ -229,7 +229,7 @@ suite('webhooks as developers see them', () => {
     } finally {
       store.edit = edit
     }
-    assert.deepEqual(running.webhooks.all(), [])
+    assert.deepEqual(await running.webhooks.all(), [])
     const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('after the end') }])
     assert.deepEqual(rows, [])
   })

@@ -1,0 +1,104 @@
+/**
+ * What a node alone knows: the states of its actors, its figures. A node asks all of them at once, itself too, and says
+ * which did not answer in time. Questions and answers are JSON, over the calls between nodes (net/peers.ts).
+ */
+import { text } from 'node:stream/consumers'
+import manifest from '../package.json' with { type: 'json' }
+import type { Accounts } from './accounts/index.ts'
+import type { Config } from './config.ts'
+import type { Peers } from './net/peers.ts'
+import { type History, latencies, type Metrics } from './observe/metrics.ts'
+import type { Store } from './store/port.ts'
+import type { OutboxRecord } from './store/records.ts'
+import type { Webhooks } from './webhooks/index.ts'
+
+interface Sources {
+  readonly config: Pick<Config, 'MAILROOM_ROLE'>
+  readonly store: Pick<Store, 'nodes'>
+  readonly peers: Pick<Peers, 'call'>
+  readonly metrics: Metrics
+  readonly history: History
+  readonly accounts: Pick<Accounts, 'facts' | 'hosts'>
+  readonly webhooks: Pick<Webhooks, 'facts' | 'waits' | 'resending'>
+}
+
+/** A question comes as a POST to this path and its name. */
+export const questionPath = '/ask/'
+const answerMs = 2000
+
+export interface Answers<T> {
+  readonly answers: readonly { readonly address: string | null; readonly answer: T }[]
+  /** Addresses of the nodes that did not answer. */
+  readonly silent: string[]
+}
+
+type Ids = readonly string[] | undefined
+
+/** Each about this node alone. */
+function createQuestions({ config, store: { nodes }, metrics, history, accounts, webhooks }: Sources) {
+  return {
+    /** Actors of accounts: these, or all; and likewise of webhooks and bare URLs. */
+    accounts: (ids: Ids) => accounts.facts(ids),
+    webhooks: (ids: Ids) => webhooks.facts(ids),
+    logins: (hosts: readonly string[]) => hosts.map((host) => accounts.hosts.logins(host)),
+    /** Behind what these callbacks wait; null = this node does not own them, or they are finished. */
+    waits: (rows: readonly OutboxRecord[]) =>
+      rows.map((row) => (nodes.owns(row.userId ?? row.developerId) ? webhooks.waits(row) : null)),
+    resending: () => webhooks.resending(),
+    metrics: () => metrics.registry.getMetricsAsJSON(),
+    figures: async () => ({
+      version: manifest.version,
+      role: config.MAILROOM_ROLE,
+      startedAt: performance.timeOrigin,
+      accounts: accounts.facts().length,
+      samples: history.samples(),
+      latencies: await latencies(metrics),
+    }),
+  }
+}
+
+type Questions = ReturnType<typeof createQuestions>
+type Answer<K extends keyof Questions> = Awaited<ReturnType<Questions[K]>>
+
+export type EveryNode = ReturnType<typeof createEveryNode>
+
+export function createEveryNode(sources: Sources) {
+  const { store, peers } = sources
+  const questions = createQuestions(sources)
+  const answerTo = async <K extends keyof Questions>(name: K, input: unknown): Promise<Answer<K>> =>
+    (questions[name] as (given: unknown) => Answer<K> | Promise<Answer<K>>)(input)
+  const askOne = async (address: string, name: string, input: unknown): Promise<unknown> => {
+    const body = Buffer.from(JSON.stringify(input ?? null))
+    const signal = AbortSignal.timeout(answerMs)
+    const headers = ['content-type', 'application/json']
+    const answer = await peers.call(address, { method: 'POST', path: questionPath + name, headers, body, signal })
+    const said = await text(answer.body)
+    if (answer.status !== 200) throw new Error(`the node at ${address} answers ${answer.status}`)
+    return JSON.parse(said)
+  }
+  return {
+    /** The own answer comes first. Rejects when this node itself has none. */
+    async ask<K extends keyof Questions>(name: K, ...[input]: Parameters<Questions[K]>): Promise<Answers<Answer<K>>> {
+      const others = store.nodes.others().map((address) =>
+        askOne(address, name, input).then(
+          (answer) => ({ address, answer: answer as Answer<K> }),
+          () => address,
+        ),
+      )
+      const answers = [{ address: store.nodes.address(), answer: await answerTo(name, input) }]
+      const silent: string[] = []
+      for (const one of await Promise.all(others)) {
+        if (typeof one === 'string') silent.push(one)
+        else answers.push(one)
+      }
+      return { answers, silent }
+    },
+    /** To a question of another node, as JSON; null = this version does not know it. */
+    async answer(path: string, input: Buffer | null): Promise<string | null> {
+      const name = path.slice(questionPath.length)
+      if (!Object.hasOwn(questions, name)) return null
+      const given: unknown = input === null ? null : JSON.parse(input.toString())
+      return JSON.stringify(await answerTo(name as keyof Questions, given ?? undefined))
+    },
+  }
+}
