@@ -115,9 +115,6 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     get selected(): SelectedMailbox | null {
       return facts.selected
     },
-    get announced(): number {
-      return facts.announced
-    },
     get closed(): boolean {
       return closed.aborted
     },
