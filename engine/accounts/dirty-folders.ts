@@ -5,19 +5,19 @@
 import type { Touched } from './sync.ts'
 
 /** Who waits for a reading of INBOX that has not begun. */
-type Call = PromiseWithResolvers<unknown> & { readonly touched: Touched }
+type Call = PromiseWithResolvers<unknown> & { readonly touched: Touched; readonly mark: number }
 
-/** `ended` is called at the end of each reading. */
-function createInbox(ended: () => void) {
+/** `ended` is called at the end of each reading; `next` numbers the marks. */
+function createInbox(ended: () => void, next: () => number) {
   let calls: Call[] = []
-  let reading = false
+  let reading = Number.POSITIVE_INFINITY
   let wake: () => void = () => undefined
   let closed: Error | null = null
   return {
     /** Resolves when a reading of INBOX that began after this call has ended. */
     async readInbox(touched: Touched = []): Promise<void> {
       if (closed !== null) throw closed
-      const call = { ...Promise.withResolvers<unknown>(), touched }
+      const call = { ...Promise.withResolvers<unknown>(), touched, mark: next() }
       calls.push(call)
       wake()
       await call.promise
@@ -25,12 +25,13 @@ function createInbox(ended: () => void) {
     /** The listener is called for that. One listener, the newest. */
     onCall: (listener: () => void): void => void (wake = listener),
     isCalled: (): boolean => calls.length > 0,
-    isInboxRead: (): boolean => calls.length === 0 && !reading,
+    /** The calls up to this mark are answered. */
+    isInboxRead: (mark: number): boolean => reading > mark && calls.every((call) => call.mark > mark),
     /** Reads INBOX for those who wait. */
     async answerCalls(work: (touched: Touched) => Promise<void>): Promise<void> {
       const taken = calls
       calls = []
-      reading = true
+      reading = Math.min(...taken.map(({ mark }) => mark))
       try {
         const uids = taken.flatMap(({ touched }) => (touched === 'all' ? [] : touched))
         await work(taken.some(({ touched }) => touched === 'all') ? 'all' : uids)
@@ -39,7 +40,7 @@ function createInbox(ended: () => void) {
         for (const { reject } of taken) reject(error)
         throw error
       } finally {
-        reading = false
+        reading = Number.POSITIVE_INFINITY
         ended()
       }
     },
@@ -53,10 +54,18 @@ function createInbox(ended: () => void) {
   }
 }
 
+interface Mark {
+  /** What came before this time is in the index. */
+  readonly since: number
+  readonly mark: number
+}
+
 export function createMoved() {
-  /** By path: what came before this time is in the index. In the order in which they were found. */
-  const waiting = new Map<string, number>()
-  const reading = new Set<{ readonly since: number }>()
+  /** By path, in the order in which they were found. */
+  const waiting = new Map<string, Mark>()
+  const reading = new Set<Mark>()
+  let marks = 0
+  const next = (): number => (marks += 1)
   let lookedAt = Number.NEGATIVE_INFINITY
   let wake: () => void = () => undefined
   /** Who waits for the end of a reading. */
@@ -65,21 +74,24 @@ export function createMoved() {
     atEnd.resolve(null)
     atEnd = Promise.withResolvers()
   }
-  const inbox = createInbox(ended)
+  const inbox = createInbox(ended, next)
   const expect = (path: string): void => {
-    if (path !== 'INBOX') waiting.set(path, waiting.get(path) ?? lookedAt)
+    if (path !== 'INBOX') waiting.set(path, waiting.get(path) ?? { since: lookedAt, mark: next() })
   }
-  const isSettled = (): boolean =>
-    waiting.size + reading.size === 0 && lookedAt !== Number.NEGATIVE_INFINITY && inbox.isInboxRead()
+  const dirty = (): Mark[] => [...waiting.values(), ...reading]
+  const isSettled = (mark: number): boolean =>
+    lookedAt !== Number.NEGATIVE_INFINITY && inbox.isInboxRead(mark) && dirty().every((one) => one.mark > mark)
   return {
     ...inbox,
     /** Our command is about to change the folder: what leaves another one meanwhile may come here. */
     expect,
-    /** All folders have been looked at in this session, and all that is known to have moved is in the index. */
+    /** The newest mark. */
+    mark: (): number => marks,
+    /** All folders have been looked at in this session, and those that were marked by then are in the index. */
     isSettled,
-    /** Resolves when it is. */
-    async settled(): Promise<void> {
-      while (!isSettled()) await atEnd.promise
+    /** Resolves when they are. */
+    async settled(mark: number): Promise<void> {
+      while (!isSettled(mark)) await atEnd.promise
     },
     /**
      * Perhaps none: folders to be opened or back-filled are looked for too (background.ts). `begunAt`: found by a look
@@ -98,13 +110,13 @@ export function createMoved() {
     },
     /** Catches up with one. Where that fails it waits on. */
     async catchUp(path: string, work: () => Promise<void>): Promise<void> {
-      const mine = { since: waiting.get(path) ?? lookedAt }
+      const mine = waiting.get(path) ?? { since: lookedAt, mark: next() }
       waiting.delete(path)
       reading.add(mine)
       try {
         await work()
       } catch (error) {
-        waiting.set(path, mine.since)
+        waiting.set(path, mine)
         throw error
       } finally {
         reading.delete(mine)
@@ -113,7 +125,7 @@ export function createMoved() {
     },
     /** What was moved between folders before this time is in the index at its new place, in ms since 1970. */
     get settledAt(): number {
-      return Math.min(lookedAt, ...Array.from(reading, ({ since }) => since), ...waiting.values())
+      return Math.min(lookedAt, ...dirty().map(({ since }) => since))
     },
   }
 }

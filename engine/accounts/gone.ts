@@ -52,17 +52,18 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<b
 }
 
 /**
- * What our own commands took away waits only for the folders that are known to have moved; a move that does not show in
- * its new folder is held like any other.
+ * What our own commands took away waits only for the folders that were known to have moved by then. A move that does
+ * not show in its new folder is held like any other.
  */
 export async function reportOwn(deps: SyncDeps, state: AccountState): Promise<void> {
   const { departures } = state.hints
   const ids = departures.ids()
-  if (ids.length === 0 || !state.moved.isSettled() || isReading(state, deps.now(), isNew)) return
+  if (ids.length === 0 || isReading(state, deps.now(), isNew)) return
   for (let start = 0; start < ids.length; start += step)
     await report(deps, state, ids.slice(start, start + step), (entry, { placements }) => {
       const hint = departures.get(entry)
-      return hint !== undefined && (hint.to === null || placements.some(({ folderId }) => folderId === hint.to))
+      if (hint === undefined || !state.moved.isSettled(hint.mark)) return false
+      return hint.to === null || placements.some(({ folderId }) => folderId === hint.to)
     })
 }
 

@@ -11,8 +11,10 @@ const keyOf = ({ folderId, uidValidity, uid }: Place): string => `${folderId} ${
 
 interface Hint {
   readonly messageId: string
-  /** The folder to which the message was moved; null = it was removed, or the hint is of an arrival. */
+  /** The folder to which the message was moved or copied; null = it was removed. */
   readonly to: string | null
+  /** The folders that were marked by then may hold the message: see createMoved. */
+  readonly mark: number
 }
 
 /** Hints by placement, the newest. */

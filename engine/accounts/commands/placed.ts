@@ -62,7 +62,7 @@ const settleMs = 2000
 /** What a command has done so far. */
 interface Outcome<T> {
   readonly touched: Map<string, readonly number[]>
-  done?: { readonly value: T; readonly state: AccountState; readonly inbox: Promise<void> }
+  done?: { readonly value: T; readonly state: AccountState; readonly inbox: Promise<void>; readonly mark: number }
 }
 
 /**
@@ -89,8 +89,10 @@ export async function writing<T>(
   })
   const { done } = outcome
   if (done === undefined) throw new Error('a command without an outcome')
-  const { value, state, inbox } = done
-  const told = inbox.then(() => (state.hints.departures.isEmpty() ? null : withinTime(settleMs, state.moved.settled())))
+  const { value, state, inbox, mark } = done
+  const told = inbox.then(() =>
+    state.hints.departures.isEmpty() ? null : withinTime(settleMs, state.moved.settled(mark)),
+  )
   await withinTime(Math.max(0, until - now()), told)
   await reportOwn(deps.sync, state)
   return value
@@ -114,7 +116,9 @@ async function actAndRead<T>(
   }
   const others = (): string[] => [...touched.keys()].filter((path) => path !== 'INBOX')
   try {
-    outcome.done = { value: await act({ ...context, touch }), state, inbox: readInbox() }
+    const value = await act({ ...context, touch })
+    const mark = state.moved.mark()
+    outcome.done = { value, state, inbox: readInbox(), mark }
   } catch (error) {
     // It may have done a part, or all of it.
     void readInbox()

@@ -118,7 +118,7 @@ function removeAt(context: WriteContext, messageId: string, place: Placement): P
     if (now !== null && !isMarked(now))
       throw new AppError('server_refused', `the mail server lets no mail be removed from folder ${place.path}`)
     await session.expunge([place.uid])
-    state.hints.departures.add(place, { messageId, to: null })
+    state.hints.departures.add(place, { messageId, to: null, mark: state.moved.mark() })
     return true
   })
 }
@@ -199,9 +199,10 @@ async function transfer(context: WriteContext, { kind, message, at, to }: Transf
   if (placed === null) return false
   const { newUid } = placed
   const uidValidity = placed.uidValidity ?? state.folders.get(to.id)?.cursor?.uidValidity
+  const hint = { messageId: message.id, to: to.id, mark: state.moved.mark() }
   if (newUid !== null && uidValidity !== undefined)
-    state.hints.arrivals.add({ folderId: to.id, uidValidity, uid: newUid }, { messageId: message.id, to: null })
-  if (kind === 'move') state.hints.departures.add(at, { messageId: message.id, to: to.id })
+    state.hints.arrivals.add({ folderId: to.id, uidValidity, uid: newUid }, hint)
+  if (kind === 'move') state.hints.departures.add(at, hint)
   return true
 }
 

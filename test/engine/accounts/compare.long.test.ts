@@ -235,7 +235,7 @@ suite('UIDs', () => {
     const { id: messageId, placements } = await one.message('m2')
     const [place] = placements
     assert(place)
-    one.context.state.hints.departures.add(place, { messageId, to: null })
+    one.context.state.hints.departures.add(place, { messageId, to: null, mark: 0 })
     one.server.expunge('ann', 'INBOX', 2, 4)
     assert.equal(await compareUids(one.context, 3), 1)
     assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm3', 'm5'])
