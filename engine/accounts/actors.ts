@@ -22,7 +22,7 @@ import type { OutboxRecord, AccountRecord } from '../store/records.ts'
 import { backfillFirst, createBackground } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import type { Hosts } from './hosts.ts'
-import { createLink, type Link } from './link.ts'
+import { createLink, type Link, renewed } from './link.ts'
 import type { CommandLogins } from './live.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { Session } from './session-types.ts'
@@ -301,6 +301,7 @@ interface Connection {
 }
 
 async function closeConnection(connection: Connection): Promise<void> {
+  connection.state.moved.end(renewed(true))
   await Promise.allSettled([connection.session.close(), connection.link.close()])
 }
 

@@ -10,7 +10,7 @@
 import { toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { Link } from './link.ts'
-import { createParking, isLeftAlone, isSetAside } from './gone.ts'
+import { createParking, isLeftAlone, isSetAside, reportOwn } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { compareFlagsOf, dropGone } from './compare.ts'
@@ -66,6 +66,7 @@ export function createBackground(deps: BackgroundDeps) {
     if (path === undefined) return false
     const read = () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path))
     await state.moved.catchUp(path, () => park(path, read))
+    await reportOwn(sync, state)
     // Old mail has waited for it.
     wakeAll()
     return true

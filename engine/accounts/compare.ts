@@ -28,137 +28,101 @@ import {
 const newestWindow = 500
 const window = 1000
 
-interface Seen {
-  readonly flags: readonly FlagsOf[]
-  readonly isUnsure: (known: KnownUid) => boolean
-}
-
-async function askFlags(
-  { session, state, folderId }: FolderContext,
-  range: string,
-  since?: string,
-): Promise<Seen & { readonly more: boolean }> {
-  const { own } = state
-  const asked = own.mark()
-  const isUnsure = ({ uid }: KnownUid): boolean =>
-    own.isUnderWay(folderId, uid) || own.isWrittenSince(folderId, uid, asked)
-  let more = false
-  const onMore = since === undefined ? undefined : () => void (more = true)
-  const flags = await session.fetchFlags(range, since, onMore)
-  return { isUnsure, flags, more }
-}
-
-/** Each own write makes at most one answer of the server unsure. */
-const unsureMost = 5
-
-/** Asks again while something is left out as unsure; false when it is to the end. */
-async function untilSure(ask: () => Promise<boolean>): Promise<boolean> {
-  for (let tries = 0; tries < unsureMost; tries += 1) if (await ask()) return true
-  return false
-}
-
-/**
- * CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. What is unsure
- * is asked for again, at the latest by the next look: the cursor does not pass it.
- */
+/** CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
 export async function flagsSince(context: FolderContext, highest: string | null): Promise<void> {
-  await untilSure(() => passFlags(context, highest))
-}
-
-async function passFlags(context: FolderContext, highest: string | null): Promise<boolean> {
-  const cursor = cursorOf(context)
-  const { announced } = context.session
-  const seen = await askFlags(context, '1:*', cursor.highestModseq)
-  // Mail that is shown at the end was not in the answer, while the index may have it: over the other connection.
-  const isWhole = context.session.announced === announced
-  const modseqs = [
-    cursor.highestModseq,
-    ...(highest === null ? [] : [highest]),
-    ...seen.flags.map((one) => one.modseq ?? '0'),
-  ]
+  const before = cursorOf(context).highestModseq
+  const { seen, isWhole } = await takeFlags(context, '1:*', before)
+  if (!isWhole) await compareFlags(context, 'all')
+  const modseqs = [before, ...(highest === null ? [] : [highest]), ...seen.map((one) => one.modseq ?? '0')]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
-  let sure = !seen.more || (await compareFlags(context, 'all'))
-  for (let start = 0; !seen.more && start < seen.flags.length; start += window) {
-    sure = (await storeFlags(context, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
-  }
-  if (next === cursor.highestModseq) return sure
-  if (!sure || !isWhole) return false
-  await moveCursor(context, (newest) => ({ ...newest, highestModseq: next }))
-  return true
+  if (next !== before) await moveCursor(context, (newest) => ({ ...newest, highestModseq: next }))
 }
 
-/** All in windows, or the newest window alone. false = something was unsure: it has to be compared once more. */
-export async function compareFlags(context: FolderContext, which: 'newest' | 'all'): Promise<boolean> {
+/** All in windows, or the newest window alone. */
+export async function compareFlags(context: FolderContext, which: 'newest' | 'all'): Promise<void> {
   const cursor = cursorOf(context)
   const lowest = Math.max(1, cursor.backfillBelow)
-  let sure = true
   for (let to = cursor.uidNext - 1; to >= lowest; to -= newestWindow) {
-    const range = `${Math.max(lowest, to - newestWindow + 1)}:${to}`
-    const compare = async () => storeFlags(context, await askFlags(context, range))
-    sure = (await untilSure(compare)) && sure
+    await takeFlags(context, `${Math.max(lowest, to - newestWindow + 1)}:${to}`)
     context.state.heard()
     if (which === 'newest') break
   }
-  return sure
 }
 
 /** Those of these UIDs. */
 export async function compareFlagsOf(context: FolderContext, uids: readonly number[]): Promise<void> {
-  await untilSure(async () => storeFlags(context, await askFlags(context, toSet(uids))))
+  if (uids.length > 0) await takeFlags(context, toSet(uids))
 }
 
-async function storeFlags(context: FolderContext, seen: Seen): Promise<boolean> {
-  if (seen.flags.length === 0) return true
-  let sure = true
-  const { deps } = context
-  await commit(context, async (cursor, folder) => {
-    const { unsure, parts } = await flagParts(context, folder, seen)
-    sure = !unsure
-    return parts && { cursor: { ...cursor, syncedAt: deps.now() }, ...parts }
+/**
+ * Asks the server for flags and stores those that the index has otherwise. Nothing is stored of an answer that is not
+ * whole, as the server had more than is held at once.
+ */
+function takeFlags(context: FolderContext, range: string, since?: string) {
+  return context.state.flagsTurn(async () => {
+    let isWhole = true as boolean
+    const onMore = since === undefined ? undefined : () => void (isWhole = false)
+    const seen = await context.session.fetchFlags(range, since, onMore)
+    for (let start = 0; isWhole && start < seen.length; start += window)
+      await storeFlags(context, seen.slice(start, start + window))
+    return { seen, isWhole }
   })
-  return sure
 }
 
-/** null parts = nothing to store. */
-export async function flagParts(
+function storeFlags(context: FolderContext, flags: readonly FlagsOf[]): Promise<void> {
+  return commit(context, async (cursor, folder) => {
+    const parts = await flagParts(context, folder, flags)
+    return parts && { cursor: { ...cursor, syncedAt: context.deps.now() }, ...parts }
+  })
+}
+
+/** null = nothing to store. */
+async function flagParts(
   context: FolderContext,
   folder: FolderRecord,
-  { flags, isUnsure }: Seen,
-): Promise<{ readonly unsure: boolean; readonly parts: Omit<BatchParts, 'cursor'> | null }> {
+  seen: readonly FlagsOf[],
+): Promise<Omit<BatchParts, 'cursor'> | null> {
   const cursor = cursorOf(context)
-  const known = await knownAt(
-    context,
-    flags.map(({ uid }) => uid),
-  )
+  const { uidValidity } = cursor
+  // A session may still show what we have taken away, as \Deleted.
+  const isAway = ({ uid }: FlagsOf): boolean =>
+    context.state.hints.departures.get({ folderId: folder.id, uidValidity, uid }) !== undefined
+  const flags = seen.filter((one) => !isAway(one))
+  if (flags.length === 0) return null
+  const uids = flags.map(({ uid }) => uid)
+  const known = await knownAt(context, uids)
   const { reading } = context.state
-  if (reading?.folderId === folder.id && flags.some(({ uid }) => !known.has(uid) && reading.uids.has(uid)))
+  if (reading?.folderId === folder.id && uids.some((uid) => !known.has(uid) && reading.uids.has(uid)))
     reading.isStale = true
-  const changed = flags.flatMap((one) => known.get(one.uid)?.messageId ?? [])
+  const changed = uids.flatMap((uid) => known.get(uid)?.messageId ?? [])
   const rows = await rowsById(context, changed.length > window ? [] : changed)
-  const plan = { account: context.state.account, folder, uidValidity: cursor.uidValidity, now: context.deps.now() }
-  const { updates, changes, unsure } = planFlags(plan, flags, known, rows, isUnsure)
-  return { unsure, parts: updates.length === 0 ? null : { flagUpdates: updates, changes } }
+  const plan = { account: context.state.account, folder, uidValidity, now: context.deps.now() }
+  const { updates, changes } = planFlags(plan, flags, known, rows)
+  return updates.length === 0 ? null : { flagUpdates: updates, changes }
 }
 
 /**
  * Compares UIDs in the range that the index claims to know. `exists`: the server's count. Answers how many vanished
- * that we do not take away ourselves. Once more where another connection has stored what this one was not shown.
+ * that we have not taken away ourselves.
  */
-export async function compareUids(context: FolderContext, exists: number, isFirst = true): Promise<number> {
+export async function compareUids(context: FolderContext, exists: number): Promise<number> {
   const { session, state, deps, folderId } = context
   if (state.reading?.folderId === folderId) state.reading.isCompared = true
   const cursor = cursorOf(context)
-  const { vanished, unknown, unread, isOld } = await differences(context, cursor, exists)
-  const isLate = isFirst && isOld
-  if (isLate || !(await takeOut(context, vanished, { exists, unread, cursor, isFirst }))) {
-    await session.noop()
-    return compareUids(context, session.selected?.exists ?? exists, false)
-  }
+  const { uidValidity } = cursor
+  const { vanished, unknown, unread } = await differences(context, cursor, exists)
+  await takeOut(context, uidValidity, vanished, exists - unread)
   // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
   if (unknown.length > 0) await session.noop()
-  await readUnknown(context, cursor.uidValidity, unknown)
+  await readUnknown(context, uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return vanished.filter(({ uid }) => !state.own.isUnderWay(folderId, uid)).length
+  return byOthers(context, uidValidity, vanished)
+}
+
+/** How many of the messages that vanished no command of ours takes away. */
+function byOthers({ state, folderId }: FolderContext, uidValidity: string, vanished: readonly KnownUid[]): number {
+  const isOurs = (uid: number): boolean => state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
+  return vanished.filter(({ uid }) => !isOurs(uid)).length
 }
 
 /**
@@ -166,17 +130,15 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
  * then, and UIDs need not be compared. Answers how many vanished that we do not take away ourselves.
  */
 export async function takeVanished(context: FolderContext): Promise<number> {
-  const { session, state, folderId } = context
-  const named = await session.takeVanished()
+  const named = await context.session.takeVanished()
   if (named.length === 0) return 0
-  const cursor = cursorOf(context)
+  const { uidValidity, exists } = cursorOf(context)
   const known = await knownAt(context, named)
   const suspects = named.filter((uid) => known.has(uid))
   const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
   if (vanished.length === 0) return 0
-  const exists = cursor.exists - vanished.length
-  if (!(await takeOut(context, vanished, { exists, unread: 0, cursor, isFirst: true }))) return 0
-  return vanished.filter(({ uid }) => !state.own.isUnderWay(folderId, uid)).length
+  await takeOut(context, uidValidity, vanished, exists - vanished.length)
+  return byOthers(context, uidValidity, vanished)
 }
 
 /** Where index and server differ, in the range that the index claims to know. */
@@ -185,10 +147,8 @@ interface Differences {
   readonly vanished: readonly KnownUid[]
   /** On the server alone. */
   readonly unknown: readonly number[]
-  /** Mail above the cursor that `exists` counts. */
+  /** Mail above the cursor that `exists` counts: it is added to the cursor's count when it is read. */
   readonly unread: number
-  /** The index has mail that is newer than all that this connection shows: over the other connection. */
-  readonly isOld: boolean
 }
 
 /** UIDs that are compared at once: between two steps others have their turn. */
@@ -201,11 +161,9 @@ const widthOf = (from: number, below: number, messages: number): number =>
 async function differences(context: FolderContext, cursor: FolderCursor, exists: number): Promise<Differences> {
   const from = Math.max(1, cursor.backfillBelow)
   const present = await context.session.searchUids(`${from}:*`)
-  const highest = present.at(-1) ?? 0
   const quarantined = new Set(cursor.quarantined)
   const vanished: KnownUid[] = []
   const unknown: number[] = []
-  let isOld = false
   // No more UIDs in a step than the server shows in one.
   const width = widthOf(from, cursor.uidNext, Math.max(present.length, cursor.exists))
   let at = 0
@@ -217,13 +175,12 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
       if (!suspects.delete(uid) && !quarantined.has(uid)) unknown.push(uid)
     const gone = new Set(await confirmGone(context, [...suspects.keys()]))
     vanished.push(...suspects.values().filter(({ uid }) => gone.has(uid)))
-    isOld ||= suspects.keys().some((uid) => uid > highest && !gone.has(uid))
     low = end
   }
   const above = present.length - at
   // While older mail is not read, how many lie below is not known.
   const below = from > 1 ? exists : at
-  return { vanished, unknown, unread: Math.min(Math.max(0, exists - below), above), isOld }
+  return { vanished, unknown, unread: Math.min(Math.max(0, exists - below), above) }
 }
 
 /** Gone is what a second SEARCH and a FETCH leave out too. */
@@ -237,39 +194,19 @@ async function confirmGone({ session }: FolderContext, suspects: readonly number
   return still.filter((uid) => !fetched.has(uid))
 }
 
-/** The server's count, and how many of these are above the cursor: they are added to it when they are read. */
-interface Counted {
-  readonly exists: number
-  readonly unread: number
-  readonly cursor: FolderCursor
-  readonly isFirst: boolean
-}
-
-/** false = another connection has stored newer counts, and it is the first comparison: nothing was taken out. */
 async function takeOut(
   context: FolderContext,
+  uidValidity: string,
   vanished: readonly KnownUid[],
-  { exists, unread, cursor: first, isFirst }: Counted,
-): Promise<boolean> {
+  exists: number,
+): Promise<void> {
   const { deps } = context
-  let before = first
-  let isLate = false as boolean
-  const batch = deps.config.MAILROOM_SYNC_BATCH
-  for (let start = 0; start === 0 || start < vanished.length; start += batch) {
-    const page = vanished.slice(start, start + batch).map(({ uid }) => uid)
+  const pages = vanished.length === 0 ? [[]] : batchesOf(deps, vanished)
+  for (const page of pages)
     await commit(context, (cursor, folder) => {
-      if (cursor.uidValidity !== first.uidValidity || isRenumbered(context, folder, cursor)) return null
-      const isMoved = cursor.uidNext !== before.uidNext || cursor.exists !== before.exists
-      isLate ||= isMoved && isFirst && start === 0
-      if (isLate) return null
-      // Newer counts stay. If these still have what is gone, the next look sees it.
-      if (isMoved) return { cursor, vanished: page }
-      before = { ...cursor, exists: exists - unread, syncedAt: deps.now() }
-      return { cursor: before, vanished: page }
+      if (cursor.uidValidity !== uidValidity || isRenumbered(context, folder, cursor)) return null
+      return { cursor: { ...cursor, exists, syncedAt: deps.now() }, vanished: page.map(({ uid }) => uid) }
     })
-    if (isLate) return false
-  }
-  return true
 }
 
 /** Of a page that was just stored: what has gone meanwhile leaves the index. */

@@ -12,7 +12,7 @@ import { findGone, isLeftAlone, lackedBy, saysGone } from './gone.ts'
 import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
-import { isRetryDue } from './sync.ts'
+import { hasModseqs, isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
 /** Folders asked at every poll where each has to be asked for. */
@@ -243,10 +243,6 @@ function isMoved(
   const read = !modseqs && status.unseen !== null && status.unseen !== before
   const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq
   return read || flagged || isAhead(status, cursor)
-}
-
-export function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {
-  return capabilities.condstore && highestModseq !== '0'
 }
 
 /**

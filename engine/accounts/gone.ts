@@ -13,6 +13,7 @@
  * it is parked the first sync waits for it, also where it was never opened.
  */
 import { AppError, isAppError, toAppError } from '../errors.ts'
+import type { SyncBatch } from '../store/port.ts'
 import type { FolderCursor, GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
 import { planGone, type PlannedChange } from './plan.ts'
 import type { ListedMailbox, Session } from './session-types.ts'
@@ -38,37 +39,60 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<b
   // Not in the first time of a session: nothing could be read before.
   const most = now - state.beganAt < unsettledMostMs ? Number.NEGATIVE_INFINITY : held - unsettledMostMs
   const before = Math.min(held, Math.max(settledAt, most))
-  // Told with the cursor of one folder: any will do, INBOX is always there.
-  const carrier = state.folderByPath('INBOX')
-  if (carrier === null || carrier.cursor === null) return true
-  const report = (due: readonly MessageRecord[]): Promise<void> =>
-    state.commit(carrier.id, async ({ cursor }) => {
-      if (cursor === null) return null
-      // Read anew: until now another batch may have found the message elsewhere.
-      const ids = due.map(({ id }) => id)
-      const rows = await deps.store.messages.byIds(state.account.id, ids)
-      const all = rows.map((message) => {
-        const entries = message.gone.filter((entry) => isDue(state, entry, before, now))
-        return departed(state, message, entries, deps.now())
-      })
-      return {
-        cursor,
-        reported: all.flatMap(({ reported }) => reported),
-        changes: all.flatMap(({ changes }) => changes),
-      }
-    })
+  const isDueNow = (entry: GonePlacement): boolean => isDue(state, entry, before, now)
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
-    const due = found.filter((message) => message.gone.some((entry) => isDue(state, entry, before, now)))
-    for (let start = 0; start < due.length; start += step) await report(due.slice(start, start + step))
+    const due = found.filter((message) => message.gone.some(isDueNow)).map(({ id }) => id)
+    for (let start = 0; start < due.length; start += step)
+      await report(deps, state, due.slice(start, start + step), isDueNow)
     if (found.length < limit) break
     if (due.length === 0) limit *= 4
   }
   return true
 }
 
+/**
+ * What our own commands took away waits only for the folders that were known to have moved by then. A move that does
+ * not show in its new folder is held like any other.
+ */
+export async function reportOwn(deps: SyncDeps, state: AccountState): Promise<void> {
+  const { departures } = state.hints
+  const ids = departures.ids()
+  if (ids.length === 0 || isReading(state, deps.now(), isNew)) return
+  for (let start = 0; start < ids.length; start += step)
+    await report(deps, state, ids.slice(start, start + step), (entry, { placements }) => {
+      const hint = departures.get(entry)
+      if (hint === undefined || !state.moved.isSettled(hint.mark)) return false
+      return hint.to === null || placements.some(({ folderId }) => folderId === hint.to)
+    })
+}
+
+async function report(
+  deps: SyncDeps,
+  state: AccountState,
+  ids: readonly string[],
+  isDueNow: (entry: GonePlacement, message: MessageRecord) => boolean,
+): Promise<void> {
+  // A batch needs a folder. Departures have none, so they go with INBOX's.
+  const inbox = state.folderByPath('INBOX')
+  if (inbox === null || inbox.cursor === null) return
+  let told: SyncBatch['reported'] = []
+  await state.commit(inbox.id, async ({ cursor }) => {
+    if (cursor === null) return null
+    // Read anew: until now another batch may have found the message elsewhere.
+    const rows = await deps.store.messages.byIds(state.account.id, ids)
+    const all = rows.map((message) => {
+      const due = message.gone.filter((entry) => isDueNow(entry, message))
+      return departed(state, message, due, deps.now())
+    })
+    told = all.flatMap(({ reported }) => reported)
+    return told.length === 0 ? null : { cursor, reported: told, changes: all.flatMap(({ changes }) => changes) }
+  })
+  for (const place of told) state.hints.departures.delete(place)
+}
+
 function isDue(state: AccountState, entry: GonePlacement, before: number, now: number): boolean {
-  if (entry.at > before || state.own.isUnderWay(entry.folderId, entry.uid)) return false
+  if (entry.at > before) return false
   const folder = state.folders.get(entry.folderId)
   // A folder that is gone may have another name now, under which it is being read.
   if (folder === undefined) return !isReading(state, now)
@@ -92,7 +116,7 @@ function isNew({ appearedAt, remapSince }: FolderCursor): boolean {
   return appearedAt !== undefined || remapSince !== undefined
 }
 
-/** One that lies in the same folder, under whatever UID, has not left it. */
+/** One that lies in the same folder, under whatever UID, has not left it; what lay there twice leaves it once. */
 export function departed(
   { account, folders }: Pick<AccountState, 'account' | 'folders'>,
   message: MessageRecord,
@@ -103,16 +127,11 @@ export function departed(
   const sorted = [...entries].sort((a, b) => a.at - b.at)
   for (const [index, entry] of sorted.entries()) {
     const last = index === sorted.length - 1 && sorted.length === message.gone.length
-    const back = message.placements.some((placement) => placement.folderId === entry.folderId)
-    if (!back) changes.push(planGone(account, folders, message, entry, last, now))
+    const isThere = ({ folderId }: Pick<GonePlacement, 'folderId'>): boolean => folderId === entry.folderId
+    if (!message.placements.some(isThere) && !sorted.slice(index + 1).some(isThere))
+      changes.push(planGone(account, folders, message, entry, last, now))
   }
-  const reported = sorted.map(({ folderId, uidValidity, uid }) => ({
-    messageId: message.id,
-    folderId,
-    uidValidity,
-    uid,
-  }))
-  return { reported, changes }
+  return { reported: sorted.map((entry) => ({ ...entry, messageId: message.id })), changes }
 }
 
 const apartMs = 30_000

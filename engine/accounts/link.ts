@@ -32,7 +32,7 @@ export function notBegun(error: unknown): boolean {
   return isAppError(error, 'account_unavailable') && error.details['begun'] === false
 }
 
-function renewed(begun: boolean, cause?: unknown): AppError {
+export function renewed(begun: boolean, cause?: unknown): AppError {
   return new AppError('account_unavailable', 'the connection to the mail server is being renewed; try again', {
     retryAfterMs: 1000,
     details: { begun },

@@ -55,30 +55,23 @@ export function readMessage(
   return { id: messageId(account.id, identity), identity, facts, fetched }
 }
 
-/** 'ours': our own MOVE or COPY has put it there, under the UID that the server named. */
-export type Source = 'live' | 'backfill' | 'ours'
-
-type ArrivedMessage = Omit<ReadMessage, 'fetched'> & {
-  readonly fetched: Pick<FetchedMessage, 'uid' | 'flags' | 'modseq'>
-}
+export type Source = 'live' | 'backfill'
 
 interface Arrivals {
   readonly added: AddedMessage[]
   readonly changes: PlannedChange[]
   /** History that the index did not have. */
   readonly old: MessageRecord[]
-  /** UIDs that the server named for our own writes, and where the message is not. */
-  readonly misnamed: number[]
 }
 
 /** New placements, and the changes that report them. `existing` holds the rows that the index has already. */
 export function planAdded(
   context: PlanContext,
-  read: readonly ArrivedMessage[],
+  read: readonly ReadMessage[],
   existing: ReadonlyMap<string, MessageRecord>,
   source: Source,
 ): Arrivals {
-  const plan: Omit<Arrivals, 'old'> = { added: [], changes: [], misnamed: [] }
+  const plan: Omit<Arrivals, 'old'> = { added: [], changes: [] }
   const old = new Map<string, MessageRecord>()
   const current = new Map(existing)
   const found = new Map(read.map((message) => [message.fetched.uid, message.id]))
@@ -88,62 +81,34 @@ export function planAdded(
     const place = placeOf(context, uid)
     const generation = generationAt(context.folder.cursor, place, before)
     const id = idOf(context, { messageId: message.id, uid, generation }, 'added')
-    const echo = source === 'ours' ? null : echoOf(context, message, before, found)
-    const reported = echo === null && isReported(context, message, before, source, id)
+    const reported = isReported(context, message, before, source, id)
     const one: AddedMessage = {
       id: message.id,
       identity: message.identity,
       facts: message.facts,
-      placement: placementOf(context, message, source === 'ours', generation),
+      placement: placementOf(context, message, generation),
       firstChangeId: reported ? id : null,
     }
-    if (echo !== null && echo.uid !== uid && !found.has(echo.uid)) plan.misnamed.push(echo.uid)
-    const after = addPlacement(
-      withoutMisnamed(before, echo, uid) ?? newMessage(context.account.id, one, context.now),
-      one.placement,
-    )
+    const after = addPlacement(before ?? newMessage(context.account.id, one, context.now), one.placement)
     current.set(message.id, after)
     plan.added.push(one)
     if (reported) plan.changes.push({ change: arrival(context, id, message, before, after), message: after })
-    else if (echo === null && isUnknown(context, before, found)) old.set(message.id, after)
+    else if (isUnknown(context, before, found)) old.set(message.id, after)
   }
   return { ...plan, old: [...old.values()] }
-}
-
-/**
- * The place that our own MOVE or COPY gave the message here. A server may have named another UID than it gave: where
- * the sync finds the message, and not at the named UID, is its true place.
- */
-function echoOf(
-  { folder, uidValidity }: PlanContext,
-  { id, fetched }: ArrivedMessage,
-  before: MessageRecord | null,
-  found: ReadonlyMap<number, string>,
-): Placement | null {
-  const ours = (before?.placements ?? []).filter(
-    (there) => there.quiet && there.folderId === folder.id && there.uidValidity === uidValidity,
-  )
-  const unread = folder.cursor?.uidNext ?? 0
-  const isMisnamed = ({ uid }: Placement): boolean => uid >= unread && fetched.uid >= unread && found.get(uid) !== id
-  return ours.find(({ uid }) => uid === fetched.uid) ?? ours.find(isMisnamed) ?? null
-}
-
-function withoutMisnamed(before: MessageRecord | null, echo: Placement | null, uid: number): MessageRecord | null {
-  if (before === null || echo === null || echo.uid === uid) return before
-  return { ...before, placements: before.placements.filter((there) => there !== echo) }
 }
 
 /** `before` may be what this very batch, cut short, has left: the answer is the same. `id` = of the change. */
 function isReported(
   context: PlanContext,
-  message: ArrivedMessage,
+  message: ReadMessage,
   before: MessageRecord | null,
   source: Source,
   id: string,
 ): boolean {
   const { folder } = context
   const { liveFrom = 0, remapSince, appearedAt } = folder.cursor ?? {}
-  if (source === 'ours' || (source === 'live' && message.fetched.uid >= liveFrom)) return true
+  if (source === 'live' && message.fetched.uid >= liveFrom) return true
   const { receivedAt } = message.facts
   const place = placeOf(context, message.fetched.uid)
   if (isNewUse(context.account, folder.cursor, place, receivedAt, before)) return true
@@ -180,7 +145,7 @@ function isKnownBesides({ id }: FolderRecord, before: MessageRecord | null): boo
   return places.length === 0 || places.some(({ folderId }) => folderId !== id)
 }
 
-/** With the message: a server may name a UID for one of our own moves that it gives, or has given, to other mail. */
+/** With the message: a server may give a UID again to other mail. */
 function idOf(
   { account, folder, uidValidity }: PlanContext,
   { messageId, uid, generation }: Pick<KnownUid, 'messageId' | 'uid' | 'generation'>,
@@ -194,7 +159,7 @@ function placeOf({ folder, uidValidity }: PlanContext, uid: number): Place {
   return { folderId: folder.id, uidValidity, uid }
 }
 
-function placementOf(context: PlanContext, { fetched }: ArrivedMessage, quiet: boolean, generation: number): Placement {
+function placementOf(context: PlanContext, { fetched }: ReadMessage, generation: number): Placement {
   return {
     ...placeOf(context, fetched.uid),
     ...(generation === 0 ? {} : { generation }),
@@ -202,14 +167,14 @@ function placementOf(context: PlanContext, { fetched }: ArrivedMessage, quiet: b
     flags: normalFlags(fetched.flags ?? []),
     modseq: fetched.modseq ?? '0',
     rev: 0,
-    quiet,
+    quiet: false,
   }
 }
 
 function arrival(
   context: PlanContext,
   id: string,
-  message: ArrivedMessage,
+  message: ReadMessage,
   before: MessageRecord | null,
   after: MessageRecord,
 ): ChangeDraft {
@@ -248,30 +213,20 @@ function isStale({ folder }: PlanContext, { modseq }: FlagsOf, before: KnownUid)
   return modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
 }
 
-/**
- * `isUnsure`: the index was written since the server was asked. Which of the two is newer is not known: the server has
- * to be asked once more.
- */
 export function planFlags(
   context: PlanContext,
   seen: readonly FlagsOf[],
   known: ReadonlyMap<number, KnownUid>,
   rows: ReadonlyMap<string, MessageRecord>,
-  isUnsure: (known: KnownUid) => boolean,
-): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[]; readonly unsure: boolean } {
+): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[] } {
   const updates: FlagUpdate[] = []
   const changes: PlannedChange[] = []
-  let unsure = false
   for (const one of seen) {
     const { uid, flags, modseq } = one
     const before = known.get(uid)
     const now = spelledAs(before?.flags ?? [], normalFlags(flags))
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
     if (isStale(context, one, before)) continue
-    if (isUnsure(before)) {
-      unsure = true
-      continue
-    }
     // Another spelling, as an older index has it, is no change.
     const quiet = sameFlags(before.flags, now)
     const rev = quiet ? before.rev : before.rev + 1
@@ -284,7 +239,7 @@ export function planFlags(
       message: row,
     })
   }
-  return { updates, changes, unsure }
+  return { updates, changes }
 }
 
 /**

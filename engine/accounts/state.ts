@@ -1,7 +1,7 @@
 /**
  * What one account's workers share while its actor lives: the account as last claimed, its folders with their cursors,
- * our own writes, and the one place where batches are written. Writers queue up here, so that cursors and sequence
- * numbers have one owner.
+ * hints of our own commands, and the one place where batches are written. Writers queue up here, so that cursors and
+ * sequence numbers have one owner.
  */
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
@@ -12,7 +12,9 @@ import type { Tracing } from '../observe/tracing.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { createExclusive } from '../waits.ts'
+import { createMoved } from './dirty-folders.ts'
 import { createAbsent, goneMeanwhile } from './gone.ts'
+import { createHints } from './hints.ts'
 import type { Lane, Priority } from './link.ts'
 import type { PlannedChange } from './plan.ts'
 import type { ChangeListener } from './types.ts'
@@ -76,7 +78,9 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   let nextLook: () => number = () => Number.POSITIVE_INFINITY
   return {
     account: claimed,
-    own: createOwnWrites(deps.now),
+    hints: createHints(),
+    /** Nobody reads flags between two steps of a command: they may be half of what it does. */
+    flagsTurn: createExclusive(),
     absent: createAbsent(deps.now),
     /** Numbers the lists in the order in which they are asked for. */
     nextList: (): number => (lists += 1),
@@ -179,89 +183,5 @@ async function batchOf(
       ...(old.length === 0 ? [] : await listener.planOld(account, old)),
     ],
     contacts: parts.contacts ?? [],
-  }
-}
-
-/** Folders besides INBOX that were found not to be as the index has them, until they are caught up. */
-function createMoved() {
-  /** By path: what came before this time is in the index. In the order in which they were found. */
-  const waiting = new Map<string, number>()
-  let reading = Number.POSITIVE_INFINITY
-  let lookedAt = Number.NEGATIVE_INFINITY
-  let wake: () => void = () => undefined
-  return {
-    /**
-     * Perhaps none: folders to be opened or back-filled are looked for too (background.ts). `begunAt`: found by a look
-     * at all folders that began then.
-     */
-    found(paths: readonly string[], begunAt = lookedAt): void {
-      for (const path of paths) if (path !== 'INBOX') waiting.set(path, waiting.get(path) ?? lookedAt)
-      lookedAt = begunAt
-      wake()
-    },
-    /** The listener is called for that. One listener, the newest. */
-    onFound: (listener: () => void): void => void (wake = listener),
-    get first(): string | undefined {
-      return waiting.keys().next().value
-    },
-    /** Catches up with one. Where that fails it waits on. */
-    async catchUp(path: string, work: () => Promise<void>): Promise<void> {
-      reading = waiting.get(path) ?? lookedAt
-      waiting.delete(path)
-      try {
-        await work()
-      } catch (error) {
-        waiting.set(path, reading)
-        throw error
-      } finally {
-        reading = Number.POSITIVE_INFINITY
-      }
-    },
-    /** What was moved between folders before this time is in the index at its new place, in ms since 1970. */
-    get settledAt(): number {
-      return Math.min(lookedAt, reading, ...waiting.values())
-    },
-  }
-}
-
-/** No answer of the server is under way for longer than this. */
-const rememberedMs = 10 * 60_000
-
-/**
- * Our own writes on the server, as far as the sync has to know of them while they are under way. commands/writing.ts
- * stores what they changed and reports it like any other change. In memory only: the sync finds and reports what a
- * crash cuts short.
- */
-export function createOwnWrites(now: () => number) {
-  const underWay = new Set<string>()
-  /** Oldest first. */
-  const written = new Map<string, { readonly mark: number; readonly until: number }>()
-  let count = 0
-  const keyOf = (folderId: string, uid: number): string => `${folderId} ${uid}`
-  return {
-    /**
-     * Before a write of several commands. Until the returned function is called, neither flags of this UID nor its
-     * absence is news: they may be half of the write, which reports the whole.
-     */
-    begin(folderId: string, uid: number): () => void {
-      const key = keyOf(folderId, uid)
-      underWay.add(key)
-      return () => void underWay.delete(key)
-    },
-    isUnderWay: (folderId: string, uid: number): boolean => underWay.has(keyOf(folderId, uid)),
-    /** The answer to our STORE goes into the index. */
-    wrote(folderId: string, uid: number): void {
-      const key = keyOf(folderId, uid)
-      for (const [old, { until }] of written) {
-        if (until > now()) break
-        written.delete(old)
-      }
-      written.delete(key)
-      count += 1
-      written.set(key, { mark: count, until: now() + rememberedMs })
-    },
-    mark: (): number => count,
-    isWrittenSince: (folderId: string, uid: number, mark: number): boolean =>
-      (written.get(keyOf(folderId, uid))?.mark ?? 0) > mark,
   }
 }

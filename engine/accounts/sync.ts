@@ -8,7 +8,16 @@
  */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { compareFlags, compareUids, flagsSince, readMissing, checkReuse, readNoted, takeVanished } from './compare.ts'
+import {
+  checkReuse,
+  compareFlags,
+  compareFlagsOf,
+  compareUids,
+  flagsSince,
+  readMissing,
+  readNoted,
+  takeVanished,
+} from './compare.ts'
 import { arrivalSlackMs } from './identity.ts'
 import { type Poison, readRange, readUids } from './read.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
@@ -17,7 +26,6 @@ import {
   batchesOf,
   cursorOf,
   type FolderContext,
-  knownWithin,
   moveCursor,
   quarantine,
   storeRead,
@@ -32,10 +40,12 @@ const retriedMost = 20
 /** Least time between two readings of a folder that changes its UIDVALIDITY too often. */
 const slowedMs = 3_600_000
 
+/** UIDs whose flags are in doubt. */
+export type Touched = readonly number[] | 'all'
+
 /** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
-export async function catchUp(context: SyncContext, path: string): Promise<void> {
+export async function catchUp(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
   const { state } = context
-  const before = state.folderByPath(path)?.cursor?.highestModseq
   const selected = await context.session.select(path, { refresh: true })
   // The list that has it is being stored.
   if (state.folderByPath(path) === null) await state.exclusive(() => Promise.resolve())
@@ -45,7 +55,11 @@ export async function catchUp(context: SyncContext, path: string): Promise<void>
   // A cursor that SELECT has just made has nothing above it but what the server has announced since.
   const isFresh = known === null && context.session.selected?.exists === selected.exists
   if (!isFresh && !isEmptyAsKnown(selected, folder)) await readNew(opened)
-  await syncFlags(opened, selected, before)
+  await syncFlags(opened, selected)
+  if (touched === 'all') {
+    await readMissing(opened, cursorOf(opened).quarantined)
+    await compareFlags(opened, 'all')
+  } else if (!hasModseqs(context.session, cursorOf(opened))) await compareFlagsOf(opened, touched)
   // What has left it may have been moved to a folder that is asked seldom, or that NOTIFY told of before.
   if ((await compareIfDue(opened, selected)) > 0) state.askLook()
 }
@@ -193,8 +207,6 @@ async function readListed(
 ): Promise<number> {
   const { session, deps } = context
   const { uidNext } = cursorOf(context)
-  // What a MOVE or COPY of ours has put there. No count tells that it has left before it was read here.
-  const ours = await knownWithin(context, uidNext, Infinity)
   const listed = await session.searchUids(`${uidNext}:*`)
   const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
   for (const page of batchesOf(deps, uids)) {
@@ -206,8 +218,6 @@ async function readListed(
     await storeNew(context, all, poison)
   }
   await passGap(context)
-  const { exists } = session.selected ?? cursorOf(context)
-  if (ours.size > uids.filter((uid) => ours.has(uid)).length) await compareUids(context, exists)
   return uids.length
 }
 
@@ -242,25 +252,15 @@ async function passGap(context: FolderContext): Promise<void> {
   await moveCursor(context, (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, reported) }))
 }
 
-/**
- * Flags that changed since the cursor: by modseq, else by comparing the newest window. `before`: the cursor's modseq
- * when the folder was selected; the account's other connection may have moved it since.
- */
-export async function syncFlags(context: FolderContext, selected: SelectedMailbox | null, before = '0'): Promise<void> {
+/** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
+export async function syncFlags(context: FolderContext, selected: SelectedMailbox | null): Promise<void> {
   const { session } = context
-  const cursor = cursorOf(context)
+  const { highestModseq: known } = cursorOf(context)
   const reported = selected?.highestModseq ?? null
-  const isBelow = (modseq: string): boolean => reported !== null && BigInt(reported) < BigInt(modseq)
-  if (!session.capabilities.condstore || (cursor.highestModseq === '0' && reported === null)) {
-    await compareFlags(context, 'newest')
-  } else if (
-    reported !== null &&
-    (cursor.highestModseq === '0' || (isBelow(before) && isBelow(cursor.highestModseq)))
-  ) {
+  if (!session.capabilities.condstore || (known === '0' && reported === null)) await compareFlags(context, 'newest')
+  else if (reported !== null && (known === '0' || BigInt(reported) < BigInt(known)))
     await learnModseq(context, reported)
-  } else if (reported === null || reported !== cursor.highestModseq) {
-    await flagsSince(context, reported)
-  }
+  else if (reported !== known) await flagsSince(context, reported)
 }
 
 /** HIGHESTMODSEQ was unknown (0), or runs anew from below as after the loss of an index: all is compared once. */
@@ -268,7 +268,8 @@ async function learnModseq(context: FolderContext, highestModseq: string): Promi
   const setModseq = (next: string): Promise<void> =>
     moveCursor(context, (cursor) => ({ ...cursor, highestModseq: next }))
   if (cursorOf(context).highestModseq !== '0') await setModseq('0')
-  if (await compareFlags(context, 'all')) await setModseq(highestModseq)
+  await compareFlags(context, 'all')
+  await setModseq(highestModseq)
 }
 
 /**
@@ -286,10 +287,14 @@ export async function compareIfDue(context: FolderContext, selected: SelectedMai
   const vanished = named + (isOff ? await compareUids(context, exists) : 0)
   await readNoted(context)
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, cursor)
-  const byModseq = session.capabilities.condstore && cursor.highestModseq !== '0'
-  if (!due || (!byModseq && !(await compareFlags(context, 'all')))) return vanished
+  if (!due) return vanished
+  if (!hasModseqs(session, cursor)) await compareFlags(context, 'all')
   await moveCursor(context, (newest) => ({ ...newest, comparedAt: deps.now() }))
   return vanished
+}
+
+export function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {
+  return capabilities.condstore && highestModseq !== '0'
 }
 
 export function isRetryDue({ now, config }: SyncDeps, cursor: FolderCursor): boolean {

@@ -17,12 +17,12 @@
  * setting.
  */
 import { toAppError } from '../errors.ts'
-import { createFolderPoll, hasModseqs } from './folders.ts'
-import { reportGone } from './gone.ts'
+import { createFolderPoll } from './folders.ts'
+import { reportGone, reportOwn } from './gone.ts'
 import type { FolderCursor } from '../store/records.ts'
 import type { Hosts } from './hosts.ts'
 import type { MailboxStatus, SessionEvent } from './session-types.ts'
-import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
+import { catchUp, compareIfDue, hasModseqs, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
 /** What is reported this soon after IDLE begins, or this late, may be so because it does. */
@@ -82,6 +82,7 @@ export async function watchInbox(
   })
   context.state.onStir(() => stir(watch, stop))
   context.state.tellNextLook(() => nextPollAt(watch))
+  context.state.moved.onCall(stop)
   context.state.onLook((path) => {
     watch.looks.want(path === undefined ? lookForMovedMs : 0, path)
     stop()
@@ -91,7 +92,8 @@ export async function watchInbox(
     await context.session.notify()
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
-      if (watch.news || watch.flags) await readPushed(watch)
+      if (context.state.moved.isCalled()) await readForCalls(watch)
+      else if (watch.news || watch.flags) await readPushed(watch)
       else if (now() >= options.tokenRenewAt) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
       else if (now() >= nextPollAt(watch)) await poll(watch)
@@ -206,6 +208,14 @@ async function readPushed(watch: Watch): Promise<void> {
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
+/** INBOX for API calls, which have changed it. */
+async function readForCalls({ context }: Watch): Promise<void> {
+  const { moved } = context.state
+  if (!moved.isCalled()) return
+  await moved.answerCalls((touched) => catchUp(context, 'INBOX', touched))
+  await reportOwn(context.deps, context.state)
+}
+
 function nextPollAt({ context, polledAt, pollMs, stirredAt, looks }: Watch): number {
   return Math.min(polledAt + pollMs, stirredAt + context.deps.config.MAILROOM_FOLDER_POLL, looks.at)
 }
@@ -258,6 +268,7 @@ function createGiveWay(watch: Watch): () => Promise<void> {
       await session.noop()
       heardAt = deps.now()
     }
+    await readForCalls(watch)
     await readPushed(watch)
   }
 }
@@ -279,7 +290,7 @@ async function idle(watch: Watch): Promise<void> {
   const { context, options, signal } = watch
   const { now } = context.deps
   watch.leaveIdle = new AbortController()
-  if (watch.news || watch.flags || watch.closed !== null || signal.aborted) return
+  if (watch.news || watch.flags || watch.closed !== null || signal.aborted || context.state.moved.isCalled()) return
   const from = now()
   const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch), options.tokenRenewAt)
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))

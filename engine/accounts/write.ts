@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './gone.ts'
-import { isAwaited, isSameMail } from './identity.ts'
+import { isAwaited, isLikeMail, isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { Poison } from './read.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
@@ -78,8 +78,9 @@ export function quarantine(
 }
 
 /**
- * The messages under the identities that the index knows them by. A move by APPEND or a migration changes INTERNALDATE:
- * what looks new is looked up by its Message-ID, and is the known message when that left its place or lies elsewhere.
+ * The messages under the identities that the index knows them by: where our own MOVE or COPY has put one, a hint says
+ * so. A move by APPEND or a migration changes INTERNALDATE: what looks new is looked up by its Message-ID, and is the
+ * known message when that left its place or lies elsewhere.
  */
 async function recognised(context: FolderContext, reading: Reading): Promise<ReadMessage[]> {
   const { state, deps, session, folderId } = context
@@ -89,12 +90,29 @@ async function recognised(context: FolderContext, reading: Reading): Promise<Rea
     all.push(readMessage(state.account, message, identity))
     await yieldToLoop()
   }
+  const hinted = await byHints(context, all)
   const { remapSince, appearedAt } = state.folders.get(folderId)?.cursor ?? {}
   const anew = reading.source === 'live' || remapSince !== undefined || appearedAt !== undefined
-  const references = anew && identity === null ? all.flatMap(({ facts }) => facts.emailMessageId ?? []) : []
-  if (references.length === 0) return all
+  const references = anew && identity === null ? hinted.flatMap(({ facts }) => facts.emailMessageId ?? []) : []
+  if (references.length === 0) return hinted
   const known = await deps.store.messages.byMessageIds(state.account.id, references)
-  return all.map((read) => knownAs(read, folderId, known.get(read.facts.emailMessageId ?? '')))
+  return hinted.map((read) => knownAs(read, folderId, known.get(read.facts.emailMessageId ?? '')))
+}
+
+/** A server may name another UID than it gave: a hint counts where it may be this mail. */
+async function byHints(context: FolderContext, all: readonly ReadMessage[]): Promise<ReadMessage[]> {
+  const { state, folderId } = context
+  const { uidValidity } = cursorOf(context)
+  const idOf = ({ fetched: { uid } }: ReadMessage) =>
+    state.hints.arrivals.get({ folderId, uidValidity, uid })?.messageId
+  const rows = await rowsById(
+    context,
+    all.flatMap((read) => idOf(read) ?? []),
+  )
+  return all.map((read) => {
+    const row = rows.get(idOf(read) ?? '')
+    return row !== undefined && isLikeMail(read.facts, row) ? { ...read, id: row.id, identity: row.identity } : read
+  })
 }
 
 function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undefined): ReadMessage {
@@ -139,11 +157,11 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
-    const { added, changes, old, misnamed } = planAdded(plan, read, existing, source)
+    const { added, changes, old } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, owner, folder, read)
     const next = { ...move(cursor), syncedAt: now }
     if (source === 'live') found = changes
-    return { cursor: next, added, changes, old, vanished: misnamed, contacts }
+    return { cursor: next, added, changes, old, contacts }
   })
   const { messagesIndexed, syncLag } = deps.metrics
   messagesIndexed.inc({ source }, messages.length)

@@ -6,7 +6,6 @@
  */
 import { AppError, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
-import type { OutboxRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import type { WebhookParts } from './index.ts'
 

@@ -1,12 +1,13 @@
 /**
- * The service dies between any two writes of a move of its own, or after one whose answer is lost. The sync, which goes
+ * The service dies between any two writes of a move, or after one whose answer is lost. The sync, which goes
  * on from what is stored and from what the mail server says, tells the rest: both changes and their callbacks are
  * there, once.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { departed } from '../../engine/accounts/gone.ts'
-import { planAdded, type PlannedChange, type Source } from '../../engine/accounts/plan.ts'
+import { planAdded, type PlannedChange } from '../../engine/accounts/plan.ts'
+import type { FetchedMessage } from '../../engine/accounts/session-types.ts'
 import { outboxId } from '../../engine/store/ids.ts'
 import type { AddedMessage, Store, SyncBatch } from '../../engine/store/port.ts'
 import type { AccountRecord, GonePlacement, MessageRecord, OutboxRecord } from '../../engine/store/records.ts'
@@ -49,17 +50,13 @@ function told(scene: Scene, changes: readonly PlannedChange[]): Pick<SyncBatch, 
   return { changes: changes.map(({ change }) => change), outbox: outboxOf(scene, changes) }
 }
 
-/** The message at its new UID, as our own move or the sync plans it from the rows as they are. */
-async function arrival(
-  scene: Scene,
-  account: AccountRecord,
-  row: MessageRecord,
-  source: Source,
-): Promise<Partial<SyncBatch>> {
+/** The message at its new UID, as the reader plans it from the rows as they are. */
+async function arrival(scene: Scene, account: AccountRecord, row: MessageRecord): Promise<Partial<SyncBatch>> {
   const folder = await scene.mailbox.folder('Archive')
-  const message = { id: row.id, identity: row.identity, facts: row, fetched: { uid: newUid, flags: [], modseq: null } }
+  const fetched = { uid: newUid, flags: [], modseq: null } as Partial<FetchedMessage> as FetchedMessage
+  const message = { id: row.id, identity: row.identity, facts: row, fetched }
   const context = { account, folder, uidValidity: '1', now: epochStart }
-  const { added, changes } = planAdded(context, [message], new Map([[row.id, row]]), source)
+  const { added, changes } = planAdded(context, [message], new Map([[row.id, row]]), 'live')
   return { added, ...told(scene, changes) }
 }
 
@@ -75,12 +72,12 @@ async function departure(
   return { reported: left.reported, ...told(scene, left.changes) }
 }
 
-/** Our own move, over this connection. */
+/** A move, read over this connection. */
 async function move(store: Store, scene: Scene): Promise<void> {
   const { mailbox, moved } = scene
   const before = await mailbox.message(moved.id)
   const account = mailbox.account
-  await store.sync.apply(await mailbox.batch('Archive', await arrival(scene, account, before, 'ours')))
+  await store.sync.apply(await mailbox.batch('Archive', await arrival(scene, account, before)))
   const row = vanish(await mailbox.message(moved.id), moved.placement, epochStart)
   const left = await departure(scene, account, row, row.gone)
   await store.sync.apply(await mailbox.batch('INBOX', { vanished: [5], ...left }))
@@ -93,7 +90,7 @@ async function goOn(store: Store, scene: Scene): Promise<void> {
   assert(account)
   const apply = async (path: string, parts: Partial<SyncBatch>): Promise<unknown> =>
     store.sync.apply(await mailbox.batch(path, { ...parts, epoch: account.epoch }))
-  await apply('Archive', await arrival(scene, account, await mailbox.message(moved.id), 'live'))
+  await apply('Archive', await arrival(scene, account, await mailbox.message(moved.id)))
   const lies = (await mailbox.message(moved.id)).placements.some((place) => liesAt(place, moved.placement))
   if (lies) await apply('INBOX', { vanished: [5], vanishedAt: epochStart })
   const row = await mailbox.message(moved.id)
@@ -111,7 +108,7 @@ async function assertMoved(store: Store, { mailbox, moved }: Scene, note: string
   assert.deepEqual([placements.map(({ path, uid }) => [path, uid]), gone], [[['Archive', newUid]], []], note)
 }
 
-suite('a crash in the middle of a move of our own', needs('mongodb'), () => {
+suite('a crash in the middle of a move', needs('mongodb'), () => {
   let database: TestDatabase
   let proxy: Proxy
   let store: Store

@@ -14,13 +14,21 @@ import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import { isMarked, liesAt } from '../../store/rows.ts'
 import { createExclusiveByKey } from '../../waits.ts'
 import { backfillFirst } from '../background.ts'
-import { compareFlags, readMissing } from '../compare.ts'
 import { createFolderPoll } from '../folders.ts'
 import { normalFlags } from '../plan.ts'
 import type { FlagChange, Placed, Session } from '../session-types.ts'
-import { catchUp } from '../sync.ts'
-import { cursorOf, moveCursor, type SyncContext } from '../write.ts'
-import { knownThere, onLink, openFolder, type CommandDeps, openFirst, unlessRefused, uploading } from './placed.ts'
+import { moveCursor, type SyncContext } from '../write.ts'
+import {
+  type CommandDeps,
+  knownThere,
+  onLink,
+  openFirst,
+  openFolder,
+  readFolder,
+  unlessRefused,
+  type WriteContext,
+  writing,
+} from './placed.ts'
 import { digestOf, flagsAt, readCommands } from './reading.ts'
 import { appendTo, writeCommands } from './writing.ts'
 
@@ -49,16 +57,16 @@ function folderCommands(deps: CommandDeps) {
     deleteFolder: (accountId: string, path: string): Promise<void> =>
       relisted(deps, accountId, (session) => session.deleteMailbox(path)),
     expungeFolder: (accountId: string, path: string): Promise<void> =>
-      onLink(deps, accountId, async (context) => {
+      writing(deps, accountId, async (context) => {
+        context.touch(path)
         // Anew: EXPUNGE takes only what the server has shown to this connection.
         await context.session.select(path, { refresh: true })
         await context.session.expunge(null)
-        await catchUp(context, path)
       }),
     /** Reads what is new in the folder now, and answers when the index says the same. */
     syncFolder: (accountId: string, path: string): Promise<void> =>
       onLink(deps, accountId, async (context) => {
-        await catchUp(context, path)
+        await readFolder(context, path)
         const folder = context.state.folderByPath(path)
         if (folder !== null) await backfillFirst({ ...context, folderId: folder.id })
       }),
@@ -73,9 +81,7 @@ function folderCommands(deps: CommandDeps) {
         if (folder?.cursor === null || folder?.cursor === undefined) throw notFound('folder', path)
         const there = { ...context, folderId: folder.id }
         await moveCursor(there, (cursor) => ({ ...cursor, comparedAt: 0 }))
-        await catchUp(context, path)
-        await readMissing(there, cursorOf(there).quarantined)
-        await compareFlags(there, 'all')
+        await readFolder(context, path, 'all')
       }),
   }
 }
@@ -151,13 +157,14 @@ function transferCommands(deps: TransferDeps) {
 
 async function handOver(deps: TransferDeps, given: Transfer, whole: Spooled): Promise<void> {
   const { kind, message, to, change } = given
-  const { placed, isNew } = await uploading(deps, to, whole, async (context) => {
+  const act = async (context: WriteContext) => {
     await openFirst(context, to)
+    context.touch(to.path)
     const found = await unlessRefused(findLike(context.session, whole, given))
     if (found === null) return { placed: await appendNew(context, given, whole), isNew: true }
-    await catchUp(context, to.path)
     return { placed: found, isNew: false }
-  })
+  }
+  const { placed, isNew } = await writing(deps, to.accountId, act, whole)
   if (!isNew && change !== null) await setFlagsAt(deps, to, placed, change)
   if (kind === 'copy') return
   await onLink(deps, to.accountId, ({ session }) => mustLie(session, given, placed))
@@ -167,7 +174,7 @@ async function handOver(deps: TransferDeps, given: Transfer, whole: Spooled): Pr
   })
 }
 
-async function appendNew(context: SyncContext, given: Transfer, whole: Spooled): Promise<Placed> {
+async function appendNew(context: WriteContext, given: Transfer, whole: Spooled): Promise<Placed> {
   const { message, to, flags } = given
   const placed = await appendTo(context, to, { literal: whole, flags, internalDate: message.receivedAt })
   if (placed.newUid !== null) return placed

@@ -8,11 +8,12 @@ import type { KnownUid, Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import { isView } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
-import { isGivenUp, saysGone, tellsLost } from '../gone.ts'
+import { withinTime } from '../../waits.ts'
+import { isGivenUp, reportOwn, saysGone, tellsLost } from '../gone.ts'
 import { notBegun, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
-import { catchUp } from '../sync.ts'
+import { catchUp, type Touched } from '../sync.ts'
 import type { SyncContext } from '../write.ts'
 
 export interface LiveAccount {
@@ -50,15 +51,87 @@ export async function onLink<T>(
 /** Slower mail servers are not waited for, but get all of it. */
 const bytesInMs = 64
 
-/** Work that sends the message. */
-export function uploading<T>(
+export interface WriteContext extends SyncContext {
+  /** The command is about to change the folder: mail may come, or go, or have other flags at these UIDs. */
+  readonly touch: (path: string, uids?: readonly number[]) => void
+}
+
+/** A departure that other folders hold up for longer is told after the answer. */
+const settleMs = 2000
+
+/** What a command has done so far. */
+interface Outcome<T> {
+  readonly touched: Map<string, readonly number[]>
+  done?: { readonly value: T; readonly state: AccountState; readonly inbox: Promise<void>; readonly mark: number }
+}
+
+/**
+ * A command that writes on the server. `act` does it; the answer waits until the folders that it touched have been read
+ * after that, so that the caller reads its own write. Nothing of the command is stored. Where the folders cannot be
+ * read in the time of the call, the command has succeeded all the same, and the index follows.
+ */
+export async function writing<T>(
   deps: CommandDeps,
-  { accountId }: FolderRecord,
-  whole: Upload,
-  work: (context: SyncContext) => Promise<T>,
+  accountId: string,
+  act: (context: WriteContext) => Promise<T>,
+  upload?: Upload,
 ): Promise<T> {
-  const sending = (context: SyncContext): Promise<T> => whole.holding(() => work(context))
-  return onLink(deps, accountId, sending, 'api', whole.size / bytesInMs)
+  const { now, config } = deps.sync
+  const moreMs = (upload?.size ?? 0) / bytesInMs
+  const until = now() + config.MAILROOM_COMMAND_TIMEOUT + moreMs
+  const outcome: Outcome<T> = { touched: new Map() }
+  const acting = upload === undefined ? act : (context: WriteContext) => upload.holding(() => act(context))
+  const work = (context: SyncContext): Promise<void> => actAndRead(context, outcome, acting)
+  await onLink(deps, accountId, work, 'api', moreMs).catch((error: unknown) => {
+    if (outcome.done === undefined) throw error
+    // The background reads what is left.
+    outcome.done.state.moved.found([])
+  })
+  const { done } = outcome
+  if (done === undefined) throw new Error('a command without an outcome')
+  const { value, state, inbox, mark } = done
+  const told = inbox.then(() =>
+    state.hints.departures.isEmpty() ? null : withinTime(settleMs, state.moved.settled(mark)),
+  )
+  await withinTime(Math.max(0, until - now()), told)
+  await reportOwn(deps.sync, state)
+  return value
+}
+
+async function actAndRead<T>(
+  context: SyncContext,
+  outcome: Outcome<T>,
+  act: (context: WriteContext) => Promise<T>,
+): Promise<void> {
+  const { deps, state } = context
+  const { touched } = outcome
+  touched.clear()
+  const touch: WriteContext['touch'] = (path, uids = []) => {
+    state.moved.expect(path)
+    touched.set(path, [...(touched.get(path) ?? []), ...uids])
+  }
+  const readInbox = (): Promise<void> => {
+    const uids = touched.get('INBOX')
+    return uids === undefined ? Promise.resolve() : state.moved.readInbox(uids).catch(() => undefined)
+  }
+  const others = (): string[] => [...touched.keys()].filter((path) => path !== 'INBOX')
+  try {
+    const value = await act({ ...context, touch })
+    const mark = state.moved.mark()
+    outcome.done = { value, state, inbox: readInbox(), mark }
+  } catch (error) {
+    // It may have done a part, or all of it.
+    void readInbox()
+    state.moved.found(others())
+    throw error
+  }
+  for (const path of others()) await state.moved.catchUp(path, () => catchUp(context, path, touched.get(path)))
+  await reportOwn(deps, state)
+}
+
+/** INBOX is read by the watching session alone. */
+export function readFolder(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
+  return path === 'INBOX' ? context.state.moved.readInbox(touched) : catchUp(context, path, touched)
 }
 
 /**
@@ -74,7 +147,7 @@ export async function openFirst(context: SyncContext, { id, path }: FolderRecord
 /** A folder that holds no mail (\\Noselect), or is refused, is not opened. */
 export async function openFolder(context: SyncContext, path: string): Promise<void> {
   if (context.state.folderByPath(path)?.selectable !== true) return
-  await catchUp(context, path).catch((error: unknown) => {
+  await readFolder(context, path).catch((error: unknown) => {
     if (!isAppError(error, 'server_refused')) throw error
   })
 }

@@ -116,9 +116,6 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     get selected(): SelectedMailbox | null {
       return facts.selected
     },
-    get announced(): number {
-      return facts.announced
-    },
     /** UIDs of the open folder that the server has named as vanished since the last call (QRESYNC). */
     takeVanished: (): Promise<number[]> => facts.vanished.take(),
     get closed(): boolean {

@@ -20,7 +20,6 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   let selected: SelectedMailbox | null = null
   let withModseqs = false
   let expunged = 0
-  let announced = 0
   const vanished = createNamed()
 
   function emit(event: SessionEvent): void {
@@ -57,7 +56,6 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     },
     learn(of: Partial<Pick<SelectedMailbox, 'uidNext' | 'exists'>>): void {
       if (!selected) return
-      announced += Math.max(0, (of.exists ?? 0) - selected.exists)
       selected = { ...selected, ...of }
     },
     listen(next: (event: SessionEvent) => void): void {
@@ -71,10 +69,6 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     /** How often messages have left an open mailbox so far. */
     get expunged(): number {
       return expunged
-    },
-    /** How many messages have come into an open mailbox so far. */
-    get announced(): number {
-      return announced
     },
   }
 }

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { createOwnWrites } from '../../../engine/accounts/state.ts'
 import { isAppError } from '../../../engine/errors.ts'
 import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, plainCapabilities, type Hooks } from '../../support/imap-server/index.ts'
@@ -261,6 +260,29 @@ test('a mail that lies in the folder twice comes twice and leaves once', async (
   assert.deepEqual(...(await uids(running, 'm1', 'Archive')))
 })
 
+test('flags to add and flags to remove: two commands, and what is seen between them is not told', async (t) => {
+  const running = await start(t, fullCapabilities)
+  const { server, accounts } = running
+  const { message, at } = await placed(running, 'm1', 'INBOX')
+  await accounts.setFlags(message, at, { add: ['\\Flagged'], remove: [] })
+  const [watcher] = server.connections
+  const asked = () => server.log.filter(({ connection, line }) => connection === watcher?.id && line.startsWith('C: '))
+  const before = asked().length
+  let stores = 0
+  server.hooks = {
+    async send(response, call) {
+      const isFirst = call?.name === 'UID STORE' && response.toString().startsWith(call.tag) && (stores += 1) === 1
+      if (isFirst) await until('the watching connection hears of it', () => asked().length > before)
+      return response
+    },
+  }
+  assert.deepEqual(await accounts.setFlags(message, at, { add: ['\\Answered'], remove: ['\\Flagged'] }), ['\\Answered'])
+  assert.equal(stores, 2)
+  await quiet(running)
+  const flags = (await running.told()).filter(({ kind }) => kind === 'flags_changed').map((change) => change.flags)
+  assert.deepEqual(flags, [['\\Flagged'], ['\\Answered']])
+})
+
 suite('a server that names the wrong UID of a copy', () => {
   const copyUid = /COPYUID (\d+) (\d+) (\d+)/
   const names = (by: (validity: string, from: string, to: number) => string): Hooks => ({
@@ -344,23 +366,4 @@ test('an answer to STORE without MODSEQ: counts of unread mail follow all the sa
     await running.accounts.setFlags(message, at, { add, remove })
     assert.equal((await running.folder('INBOX')).counts.unseen, unseen)
   }
-})
-
-test('own writes: under way until they end; written, for as long as an answer may take', () => {
-  let now = 1000
-  const own = createOwnWrites(() => now)
-  const asked = own.mark()
-  own.wrote('f', 1)
-  assert.equal(own.isWrittenSince('f', 1, asked), true)
-  assert.equal(own.isWrittenSince('f', 2, asked), false)
-  assert.equal(own.isWrittenSince('g', 1, asked), false)
-  assert.equal(own.isWrittenSince('f', 1, own.mark()), false)
-  const end = own.begin('f', 3)
-  assert.deepEqual([own.isUnderWay('f', 3), own.isUnderWay('f', 1), own.isUnderWay('g', 3)], [true, false, false])
-  end()
-  assert.equal(own.isUnderWay('f', 3), false)
-  now += 3_600_000
-  own.wrote('f', 2)
-  assert.equal(own.isWrittenSince('f', 1, asked), false, 'forgotten')
-  assert.equal(own.isWrittenSince('f', 2, asked), true)
 })

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { planAdded, planFlags, planGone, readMessage, type PlanContext } from '../../../engine/accounts/plan.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, SpecialUse } from '../../../engine/store/records.ts'
-import { addPlacement, freshCursor, newMessage } from '../../../engine/store/rows.ts'
+import { freshCursor, newMessage } from '../../../engine/store/rows.ts'
 import { accountRecord } from '../../support/records.ts'
 
 const now = 1_700_000_000_000
@@ -49,7 +49,6 @@ function fetched(uid: number, subject = 'hello', over: Partial<FetchedMessage> =
 
 const reading = (one: FetchedMessage) => readMessage(account, one, null)
 /** Nobody has written since the server was asked. */
-const sure = () => false
 const inbox = folder('INBOX', '\\Inbox')
 const archive = folder('Archive', '\\Archive')
 
@@ -173,68 +172,6 @@ suite('arrivals', () => {
     const { changes } = planAdded(context, [reading(fetched(5, 'hello', old))], rows(deleted), 'backfill')
     assert.equal(changes[0]?.change.kind, 'folder_added')
   })
-
-  suite('our own', () => {
-    const before = rowAt(inbox, 1)
-    const here = folder('Archive', '\\Archive', { uidNext: 4, liveFrom: 1 })
-    const ours = (uid: number) => planAdded(contextOf(here), [reading(fetched(uid))], rows(before), 'ours')
-    /** The row after our own write put the message at this UID. */
-    const placed = (uid: number): MessageRecord =>
-      ours(uid).added.reduce((row, { placement }) => addPlacement(row, placement), before)
-    const echo = (row: MessageRecord, at: FolderRecord, ...read: readonly FetchedMessage[]) =>
-      planAdded(contextOf(at), read.map(reading), rows(row), 'live')
-
-    test('told like anybody’s, and the sync finds it told', () => {
-      const { added, changes } = ours(4)
-      const anybody = planAdded(contextOf(here), [reading(fetched(4))], rows(before), 'live')
-      assert.deepEqual(
-        changes,
-        anybody.changes.map((one) => ({ ...one, message: placed(4) })),
-      )
-      assert.equal(changes[0]?.change.kind, 'folder_added')
-      assert(added[0]?.placement.quiet)
-      const again = echo(placed(4), here, fetched(4))
-      assert.deepEqual([again.changes, again.misnamed], [[], []])
-    })
-
-    test('the server named another UID: the one that is found was told, and the named one is given up', () => {
-      const found = echo(placed(9), here, fetched(4))
-      assert.deepEqual([found.changes, found.misnamed], [[], [9]])
-      assert.deepEqual(
-        found.added.map(({ placement }) => [placement.uid, placement.quiet]),
-        [[4, false]],
-      )
-    })
-
-    test('the named UID is other mail’s: that is told, and keeps its place', () => {
-      const found = echo(placed(5), here, fetched(4), fetched(5, 'other'))
-      assert.deepEqual(
-        found.changes.map(({ change }) => [change.kind, change.uid]),
-        [['received', 5]],
-      )
-      assert.deepEqual(found.misnamed, [])
-      assert.notEqual(found.changes[0]?.change.id, ours(5).changes[0]?.change.id)
-    })
-
-    test('another copy beside it, or after it was found, is news', () => {
-      for (const [at, read] of [
-        [here, [fetched(4), fetched(5)]],
-        [folder('Archive', '\\Archive', { uidNext: 5, liveFrom: 1 }), [fetched(5)]],
-      ] as const) {
-        const found = echo(placed(4), at, ...read)
-        assert.deepEqual(
-          found.changes.map(({ change }) => [change.kind, change.uid]),
-          [['folder_added', 5]],
-        )
-        assert.deepEqual(found.misnamed, [])
-      }
-    })
-
-    test('two of our own copies are two', () => {
-      const [second] = planAdded(contextOf(here), [reading(fetched(5))], rows(placed(4)), 'ours').changes
-      assert.deepEqual([second?.change.kind, second?.change.uid], ['folder_added', 5])
-    })
-  })
 })
 
 suite('flags', () => {
@@ -252,7 +189,7 @@ suite('flags', () => {
   for (const [name, flags, told] of news) {
     test(`${name}: ${told === 1 ? 'told' : 'nothing'}`, () => {
       const at = folder('INBOX', '\\Inbox', { highestModseq: name === 'numbered anew' ? '0' : '5' })
-      const { updates, changes } = planFlags(contextOf(at), flags, known, rows(row), sure)
+      const { updates, changes } = planFlags(contextOf(at), flags, known, rows(row))
       assert.equal(changes.length, told)
       assert.deepEqual(
         updates.map((update) => update.rev),
@@ -263,9 +200,9 @@ suite('flags', () => {
 
   test('two keywords are not one that is spelled of both', () => {
     const two = new Map([[1, { uid: 1, messageId: row.id, flags: ['$a', 'b'], modseq: '5', rev: 2 }]])
-    assert.equal(planFlags(contextOf(inbox), seen(['$ab']), two, rows(row), sure).changes.length, 1)
+    assert.equal(planFlags(contextOf(inbox), seen(['$ab']), two, rows(row)).changes.length, 1)
     const one = new Map([[1, { uid: 1, messageId: row.id, flags: ['$ab'], modseq: '5', rev: 2 }]])
-    assert.equal(planFlags(contextOf(inbox), seen(['$a', 'b']), one, rows(row), sure).changes.length, 1)
+    assert.equal(planFlags(contextOf(inbox), seen(['$a', 'b']), one, rows(row)).changes.length, 1)
   })
 
   test('an older word is left out only when a read has passed it already', () => {
@@ -277,16 +214,15 @@ suite('flags', () => {
       ['9', '4', false],
     ] as const) {
       const at = folder('INBOX', '\\Inbox', { highestModseq: passed })
-      const { changes, updates } = planFlags(contextOf(at), seen([], modseq), known, rows(row), sure)
+      const { changes, updates } = planFlags(contextOf(at), seen([], modseq), known, rows(row))
       assert.deepEqual([changes.length, updates.length], told ? [1, 1] : [0, 0], `${modseq} after ${passed}`)
     }
     const unread = { ...inbox, cursor: null }
-    assert.equal(planFlags(contextOf(unread), seen([], '4'), known, rows(row), sure).changes.length, 1)
+    assert.equal(planFlags(contextOf(unread), seen([], '4'), known, rows(row)).changes.length, 1)
   })
 
   test('what is told is the state after it, with the message’s folders; what is stored has its mod-sequence', () => {
-    const { updates, changes, unsure } = planFlags(contextOf(inbox), seen(['b', '\\Seen', 'a']), known, rows(row), sure)
-    assert.equal(unsure, false)
+    const { updates, changes } = planFlags(contextOf(inbox), seen(['b', '\\Seen', 'a']), known, rows(row))
     const flags = ['\\Seen', 'a', 'b']
     assert.deepEqual(updates, [{ messageId: row.id, uid: 1, flags, modseq: '6', rev: 3 }])
     const { change, message } = changes[0] ?? assert.fail()
@@ -305,28 +241,13 @@ suite('flags', () => {
         flags,
       },
     )
-    const without = planFlags(contextOf(inbox), seen([], null), known, rows(row), sure)
+    const without = planFlags(contextOf(inbox), seen([], null), known, rows(row))
     assert.equal(without.updates[0]?.modseq, '5', 'a server without mod-sequences')
   })
 
   test('a message whose row is not at hand is updated, and nothing told', () => {
-    const { updates, changes } = planFlags(contextOf(inbox), seen([]), known, new Map(), sure)
+    const { updates, changes } = planFlags(contextOf(inbox), seen([]), known, new Map())
     assert.deepEqual([updates.length, changes.length], [1, 0])
-  })
-
-  test('unsure: left out, unless it is what the index has, or is from before', () => {
-    const plan = (flags: readonly string[], modseq: string) =>
-      planFlags(
-        contextOf(folder('INBOX', '\\Inbox', { highestModseq: '5' })),
-        seen(flags, modseq),
-        known,
-        rows(row),
-        () => true,
-      )
-    const left = plan(['\\Flagged'], '6')
-    assert.deepEqual([left.updates, left.changes, left.unsure], [[], [], true])
-    assert.equal(plan(['\\Seen'], '6').unsure, false)
-    assert.equal(plan(['\\Flagged'], '4').unsure, false)
   })
 })
 
@@ -385,7 +306,7 @@ test('every event of a place has its own id, the same event always the same', ()
   const flagged = (flags: readonly string[], rev: number) =>
     mails.flatMap((row) => {
       const known = new Map([[1, { uid: 1, messageId: row.id, flags: [], modseq: '5', rev }]])
-      return planFlags(contextOf(inbox), [{ uid: 1, flags, modseq: '6' }], known, rows(row), sure).changes
+      return planFlags(contextOf(inbox), [{ uid: 1, flags, modseq: '6' }], known, rows(row)).changes
     })
   const gone = mails.flatMap((row) =>
     [1, 2].map((uid) => {

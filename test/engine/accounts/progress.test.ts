@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { backfillFolder, backfillPage } from '../../../engine/accounts/background.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
-import { catchUp, syncFlags } from '../../../engine/accounts/sync.ts'
+import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
 import type { Hooks } from '../../support/imap-server/index.ts'
@@ -192,61 +192,18 @@ suite('back-fill and live read of one folder at once', () => {
   })
 })
 
-suite('flags that both connections of an account look at', () => {
-  /** INBOX read to its end over both; the first hears what the second has not seen yet. */
-  async function both(t: TestContext) {
-    const stage = await openStage(t)
-    fill(stage.server, 'INBOX', 3)
-    const worker = await stage.work()
-    await worker.readAll()
-    const session = await openTest(t, stage.server, { commandTimeoutMs: 5000 })
-    return { stage, worker, session, other: () => catchUp({ ...worker.context, session }, 'INBOX') }
-  }
-
-  test('a mod-sequence that is older than what the other has passed is no loss of the index', async (t) => {
-    const { stage, worker, other } = await both(t)
-    const hold = holding(stage, /UID FETCH 3:\* /)
-    const slower = other()
-    await until('it is held', hold.isHeld)
-    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
-    await worker.catchUp('INBOX')
-    const passed = (await stage.folder('INBOX')).cursor?.highestModseq
-    assert.equal(passed, String(stage.server.folder('ann', 'INBOX').highestModseq))
-    hold.letGo()
-    await slower
-    assert.equal((await stage.folder('INBOX')).cursor?.highestModseq, passed)
-    const compared = stage.server.log.filter(({ line }) => /UID FETCH \S+ \(UID FLAGS(?: MODSEQ)?\)$/.test(line))
-    assert.deepEqual(compared, [])
-  })
-
-  for (const leaving of [[], [2]]) {
-    const where = leaving.length > 0 ? ', where other mail goes' : ''
-
-    test(`a change of mail that the one which asks has not been shown yet is not passed by${where}`, async (t) => {
-      const { stage, worker, session, other } = await both(t)
-      await other()
-      stage.server.append('ann', 'INBOX', letter('n1'))
-      await worker.catchUp('INBOX')
-      stage.server.setFlags('ann', 'INBOX', 4, ['\\Seen'])
-      stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
-      stage.server.expunge('ann', 'INBOX', ...leaving)
-      const { id } = await stage.folder('INBOX')
-      await syncFlags({ ...worker.context, session, folderId: id }, null)
-      assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
-      assert.deepEqual((await stage.message('n1')).placements[0]?.flags, ['\\Seen'])
-    })
-  }
-
-  test('one that runs anew from below is', async (t) => {
-    const { stage, worker } = await both(t)
-    const inbox = stage.server.folder('ann', 'INBOX')
-    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
-    inbox.highestModseq = 2n
-    for (const message of inbox.messages) message.modseq = 1n
-    await worker.catchUp('INBOX')
-    assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
-    assert.equal((await stage.folder('INBOX')).cursor?.highestModseq, '2')
-  })
+test('a mod-sequence that runs anew from below: flags are compared', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 3)
+  const worker = await stage.work()
+  await worker.readAll()
+  const inbox = stage.server.folder('ann', 'INBOX')
+  stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+  inbox.highestModseq = 2n
+  for (const message of inbox.messages) message.modseq = 1n
+  await worker.catchUp('INBOX')
+  assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
+  assert.equal((await stage.folder('INBOX')).cursor?.highestModseq, '2')
 })
 
 suite('the cursor in memory moves only after the write', () => {

@@ -150,8 +150,8 @@ test('a change that the server has made in the folder answers as done', async (t
   renameOnServer(server, 'Projects', 'Work')
   await reached
   const answer = accounts.setFlags(message, at, { add: ['\\Seen'], remove: [] })
-  const lastLine = (): string => accounts.wire(accountId)?.lines().at(-1)?.line ?? ''
-  await until('the server has answered', () => lastLine().includes('OK Store completed'))
+  const lines = () => accounts.wire(accountId)?.lines() ?? []
+  await until('the server has answered', () => lines().some(({ line }) => line.includes('OK Store completed')))
   open()
   assert.deepEqual(await answer, ['\\Seen'])
 })

@@ -66,6 +66,7 @@ export function createTruth(server: ImapServer) {
   /** Paths of folders that were numbered anew since the last quiet point. */
   const renumbered = new Set<string>()
   const removedByUs = new Set<string>()
+  const placedByThem = new Set<string>()
   const toldAsNew = new Set<string>()
   const idOf = new Map<string, string>()
 
@@ -140,8 +141,7 @@ export function createTruth(server: ImapServer) {
         must(isFirst || (places.size === 0 && !base.has(subject)), 'known mail is told as new')
       }
       must(count.arrivals <= real.arrivals, `arrived ${real.arrivals} times, told ${count.arrivals} times`)
-      // Rule 4 is not held yet: our move is told with the flags that the index had where the message was.
-      must(everHad(subject, flags), 'it never had these flags')
+      must(real.flags.has(flags), 'it never had these flags')
       places.set(path, flags)
     } else if (kind === 'flags_changed') {
       count.flagged += 1
@@ -155,8 +155,9 @@ export function createTruth(server: ImapServer) {
       must(places.delete(path) || isFirst, 'it was not told to be there')
       must(count.departures <= real.departures, `left ${real.departures} times, told ${count.departures} times`)
       const isLast = places.size === 0
-      // Rule 9 is not held yet: our removal is told at once, also where a copy elsewhere has yet to be read.
-      must(kind !== 'deleted' || vanished.has(subject) || removedByUs.has(subject), 'it was somewhere all the time')
+      // Our removal waits for folders that are known to have changed: a copy by others may not be heard of yet.
+      const isUnheard = removedByUs.has(subject) && placedByThem.has(subject)
+      must(kind !== 'deleted' || vanished.has(subject) || isUnheard, 'it was somewhere all the time')
       must(
         isLast === (kind === 'deleted') || isFirst || arrivedUntold(subject),
         isLast ? 'it lies nowhere else' : 'it still lies elsewhere',
@@ -166,11 +167,6 @@ export function createTruth(server: ImapServer) {
 
   function arrivedUntold(subject: string): boolean {
     return [...renumbered].some((path) => (events.get(`${subject} ${path}`)?.arrivals ?? 0) > 0)
-  }
-
-  function everHad(subject: string, flags: string): boolean {
-    const before = [...(base.get(subject)?.values() ?? [])].some((lying) => lying.flags === flags)
-    return before || [...events].some(([key, one]) => key.startsWith(`${subject} `) && one.flags.has(flags))
   }
 
   /** null = the changes lead to the mailbox of now. Throws a Violation where no later change can mend it. */
@@ -209,6 +205,7 @@ export function createTruth(server: ImapServer) {
     },
     renumbered: (path: string): void => void renumbered.add(path),
     removedByUs: (subject: string): void => void removedByUs.add(subject),
+    placedByThem: (subject: string): void => void placedByThem.add(subject),
     mayBeHistory: (subject: string): void => void mayBeHistory.add(subject),
     /** A message keeps its id. */
     sameId(subject: string, id: string): void {
@@ -229,6 +226,7 @@ export function createTruth(server: ImapServer) {
       vanished.clear()
       renumbered.clear()
       removedByUs.clear()
+      placedByThem.clear()
     },
   }
 }

@@ -1,0 +1,131 @@
+/**
+ * Folders that are not as the index has them, until they have been read. INBOX is read by the watching session, and
+ * read anew for API calls that have changed it; the other folders are read over the command connection.
+ */
+import type { Touched } from './sync.ts'
+
+/** Who waits for a reading of INBOX that has not begun. */
+type Call = PromiseWithResolvers<unknown> & { readonly touched: Touched; readonly mark: number }
+
+/** `ended` is called at the end of each reading; `next` numbers the marks. */
+function createInbox(ended: () => void, next: () => number) {
+  let calls: Call[] = []
+  let reading = Number.POSITIVE_INFINITY
+  let wake: () => void = () => undefined
+  let closed: Error | null = null
+  return {
+    /** Resolves when a reading of INBOX that began after this call has ended. */
+    async readInbox(touched: Touched = []): Promise<void> {
+      if (closed !== null) throw closed
+      const call = { ...Promise.withResolvers<unknown>(), touched, mark: next() }
+      calls.push(call)
+      wake()
+      await call.promise
+    },
+    /** The listener is called for that. One listener, the newest. */
+    onCall: (listener: () => void): void => void (wake = listener),
+    isCalled: (): boolean => calls.length > 0,
+    /** The calls up to this mark are answered. */
+    isInboxRead: (mark: number): boolean => reading > mark && calls.every((call) => call.mark > mark),
+    /** Reads INBOX for those who wait. */
+    async answerCalls(work: (touched: Touched) => Promise<void>): Promise<void> {
+      const taken = calls
+      calls = []
+      reading = Math.min(...taken.map(({ mark }) => mark))
+      try {
+        const uids = taken.flatMap(({ touched }) => (touched === 'all' ? [] : touched))
+        await work(taken.some(({ touched }) => touched === 'all') ? 'all' : uids)
+        for (const { resolve } of taken) resolve(null)
+      } catch (error) {
+        for (const { reject } of taken) reject(error)
+        throw error
+      } finally {
+        reading = Number.POSITIVE_INFINITY
+        ended()
+      }
+    },
+    /** The connections are closed: nobody reads any more. */
+    end(error: Error): void {
+      closed = error
+      for (const { reject } of calls) reject(error)
+      calls = []
+      ended()
+    },
+  }
+}
+
+interface Mark {
+  /** What came before this time is in the index. */
+  readonly since: number
+  readonly mark: number
+}
+
+export function createMoved() {
+  /** By path, in the order in which they were found. */
+  const waiting = new Map<string, Mark>()
+  const reading = new Set<Mark>()
+  let marks = 0
+  const next = (): number => (marks += 1)
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let wake: () => void = () => undefined
+  /** Who waits for the end of a reading. */
+  let atEnd = Promise.withResolvers<unknown>()
+  const ended = (): void => {
+    atEnd.resolve(null)
+    atEnd = Promise.withResolvers()
+  }
+  const inbox = createInbox(ended, next)
+  const expect = (path: string): void => {
+    if (path !== 'INBOX') waiting.set(path, waiting.get(path) ?? { since: lookedAt, mark: next() })
+  }
+  const dirty = (): Mark[] => [...waiting.values(), ...reading]
+  const isSettled = (mark: number): boolean =>
+    lookedAt !== Number.NEGATIVE_INFINITY && inbox.isInboxRead(mark) && dirty().every((one) => one.mark > mark)
+  return {
+    ...inbox,
+    /** Our command is about to change the folder: what leaves another one meanwhile may come here. */
+    expect,
+    /** The newest mark. */
+    mark: (): number => marks,
+    /** All folders have been looked at in this session, and those that were marked by then are in the index. */
+    isSettled,
+    /** Resolves when they are. */
+    async settled(mark: number): Promise<void> {
+      while (!isSettled(mark)) await atEnd.promise
+    },
+    /**
+     * Perhaps none: folders to be opened or back-filled are looked for too (background.ts). `begunAt`: found by a look
+     * at all folders that began then.
+     */
+    found(paths: readonly string[], begunAt = lookedAt): void {
+      for (const path of paths) expect(path)
+      lookedAt = begunAt
+      ended()
+      wake()
+    },
+    /** The listener is called for that. One listener, the newest. */
+    onFound: (listener: () => void): void => void (wake = listener),
+    get first(): string | undefined {
+      return waiting.keys().next().value
+    },
+    /** Catches up with one. Where that fails it waits on. */
+    async catchUp(path: string, work: () => Promise<void>): Promise<void> {
+      const mine = waiting.get(path) ?? { since: lookedAt, mark: next() }
+      waiting.delete(path)
+      reading.add(mine)
+      try {
+        await work()
+      } catch (error) {
+        waiting.set(path, mine)
+        throw error
+      } finally {
+        reading.delete(mine)
+        ended()
+      }
+    },
+    /** What was moved between folders before this time is in the index at its new place, in ms since 1970. */
+    get settledAt(): number {
+      return Math.min(lookedAt, ...dirty().map(({ since }) => since))
+    },
+  }
+}
