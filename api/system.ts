@@ -167,9 +167,8 @@ const metricsRoute = defineRoute('GET /metrics', {
   async handler({ query }, call) {
     if (!mayMeasure(call.engine.config, call.header('authorization')))
       throw new AppError('unauthorized', measureWords, { details: { parameter: 'Authorization' } })
-    const { everyNode, metrics } = call.engine
-    const { registry } = metrics
-    const all = query.nodes === 'all' ? await everyNode.ask('metrics') : null
+    const { registry } = call.engine.metrics
+    const all = query.nodes === 'all' ? await call.engine.everyNode.ask('metrics') : null
     const text = all === null ? registry.metrics() : metricsOfAll(all.answers, all.silent)
     return new StreamAnswer(await text, { 'Content-Type': registry.contentType })
   },
