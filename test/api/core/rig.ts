@@ -11,6 +11,7 @@ import { createDevelopers, createRevocations } from '../../../engine/developers.
 import { createBudget, readConfig, silentLogger, type Engine, type Logger, type Store } from '../../../engine/index.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
+import { ownUses } from '../../../engine/uses.ts'
 import { openTestStore } from '../../support/test-store.ts'
 
 export const apiKey = 'frame-key'
@@ -95,6 +96,7 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
     metrics: createMetrics(),
     store: keepRecords(store),
     sealer,
+    uses: ownUses,
     developers,
     revocations: createRevocations(),
     budget: createBudget(config.MAILROOM_BUFFER_MAX),
