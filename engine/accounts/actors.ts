@@ -231,11 +231,16 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
   let open: Connection | null = null
   let epoch: number | null = null
   let hurried = new AbortController()
+  /** Connections that end. */
+  let closing: Promise<unknown> = Promise.resolve()
 
   /** Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. */
   async function release(mine: Connection | null): Promise<void> {
     if (open === mine) open = null
-    if (mine !== null) await closeConnection(mine)
+    if (mine === null) return
+    const closed = closeConnection(mine)
+    closing = Promise.all([closing, closed])
+    await closed
   }
 
   function connection(): Connection {
@@ -289,7 +294,11 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
     live: (): Connection | null => open,
     /** An API call waits for the login. */
     hurry: (): void => hurried.abort(),
-    close: (): Promise<void> => release(open),
+    /** Resolves when nothing more is written of the account. */
+    async close(): Promise<void> {
+      await release(open)
+      await closing
+    },
   }
 }
 
@@ -301,8 +310,8 @@ interface Connection {
 }
 
 async function closeConnection(connection: Connection): Promise<void> {
-  connection.state.moved.end(renewed(true))
-  await Promise.allSettled([connection.session.close(), connection.link.close()])
+  const ended = connection.state.end(renewed(true))
+  await Promise.allSettled([connection.session.close(), connection.link.close(), ended])
 }
 
 /** Opened later, if ever: by then the credential may be another one. */

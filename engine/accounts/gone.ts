@@ -234,7 +234,7 @@ export function goneMeanwhile(): AppError {
   return new AppError('account_unavailable', 'the folder was removed or renamed meanwhile', options)
 }
 
-export function isGoneMeanwhile(error: unknown): boolean {
+function isGoneMeanwhile(error: unknown): boolean {
   return isAppError(error) && error.details['goneMeanwhile'] === true
 }
 

@@ -11,7 +11,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
-import { createExclusive } from '../waits.ts'
+import { createExclusive, withinTime } from '../waits.ts'
 import { createMoved } from './dirty-folders.ts'
 import { createAbsent, goneMeanwhile } from './gone.ts'
 import { createHints } from './hints.ts'
@@ -63,6 +63,8 @@ interface Inner {
   /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
   stampedAt: number
   progressed: () => void
+  /** The connections are closed. */
+  ended: Error | null
 }
 
 export type AccountState = ReturnType<typeof createAccountState>
@@ -70,8 +72,9 @@ export type AccountState = ReturnType<typeof createAccountState>
 export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first: readonly FolderRecord[]) {
   const folders = new Map(first.map((folder) => [folder.id, folder]))
   let ids = new Map(first.map(({ path, id }) => [path, id]))
-  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined }
+  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined, ended: null }
   const exclusive = createExclusive()
+  const moved = createMoved()
   let lists = 0
   let look: (path?: string) => void = () => undefined
   let stir: () => void = () => undefined
@@ -127,7 +130,16 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     nextLookAt: (): number => nextLook(),
     /** `at` answers that. One, the newest. */
     tellNextLook: (at: () => number): void => void (nextLook = at),
-    moved: createMoved(),
+    moved,
+    /** Begins no more batches. Resolves when the last one is written, within the time of the store. */
+    async end(error: Error): Promise<void> {
+      inner.ended = error
+      moved.end(error)
+      await withinTime(
+        deps.config.MAILROOM_STORE_TIMEOUT,
+        exclusive(() => Promise.resolve()),
+      )
+    },
     /** In ms since 1970. */
     beganAt: deps.now(),
     /**
@@ -144,6 +156,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
 
 async function write(inner: Inner, folderId: string, build: Build): Promise<void> {
   const { deps, folders } = inner
+  if (inner.ended !== null) throw inner.ended
   const folder = folders.get(folderId)
   if (folder === undefined) throw goneMeanwhile()
   const parts = await build(folder)

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { isAppError, type ErrorCode } from '../../../engine/errors.ts'
 import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities } from '../../support/imap-server/index.ts'
@@ -233,6 +234,23 @@ suite('paused, stopped, removed', () => {
       assert.equal(running.accounts.view(accountId), null)
     }
     await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 5000)
+  })
+
+  test('after stop nothing more is written: another process may own the account', async (t) => {
+    const running = await watchingAccounts(t, {}, ({ server }) => fill(server, 'INBOX', 1))
+    const { plan } = running.listener
+    const planning = Promise.withResolvers<unknown>()
+    running.listener.plan = async (...batch) => {
+      planning.resolve(null)
+      await pause(300)
+      return plan(...batch)
+    }
+    running.server.append('ann', 'INBOX', letter('n1'))
+    await planning.promise
+    await running.accounts.stop(accountId)
+    const story = await running.story()
+    await pause(600)
+    assert.deepEqual(await running.story(), story)
   })
 
   test('the account is removed while it is read: no trace, no socket, no error', async (t) => {
