@@ -231,16 +231,16 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
   let open: Connection | null = null
   let epoch: number | null = null
   let hurried = new AbortController()
-  /** Connections that end. */
   let closing: Promise<unknown> = Promise.resolve()
 
-  /** Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. */
-  async function release(mine: Connection | null): Promise<void> {
+  /**
+   * Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. Resolves when
+   * nothing more is written over any that was closed.
+   */
+  function release(mine: Connection | null): Promise<unknown> {
     if (open === mine) open = null
-    if (mine === null) return
-    const closed = closeConnection(mine)
-    closing = Promise.all([closing, closed])
-    await closed
+    closing = Promise.all([closing, mine && closeConnection(mine)])
+    return closing
   }
 
   function connection(): Connection {
@@ -294,11 +294,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
     live: (): Connection | null => open,
     /** An API call waits for the login. */
     hurry: (): void => hurried.abort(),
-    /** Resolves when nothing more is written of the account. */
-    async close(): Promise<void> {
-      await release(open)
-      await closing
-    },
+    close: () => release(open),
   }
 }
 

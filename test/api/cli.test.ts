@@ -13,25 +13,8 @@ import { runCli } from '../../api/cli/index.ts'
 import { freshResume } from '../../engine/store/rows.ts'
 import { accountRecord, userRecord } from '../support/records.ts'
 import { until } from '../support/until.ts'
+import { mailroom } from './command.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from './lite/rig.ts'
-
-interface Ended {
-  readonly status: number
-  readonly out: string
-  readonly error: string
-}
-
-async function mailroom(env: Readonly<Record<string, string>>, ...words: readonly string[]): Promise<Ended> {
-  const said = { out: '', error: '' }
-  const status = await runCli(words, {
-    env,
-    out: (line) => void (said.out += `${line}\n`),
-    error: (line) => void (said.error += `${line}\n`),
-    signal: new AbortController().signal,
-    isScreen: false,
-  })
-  return { status, ...said }
-}
 
 suite('the command line without a service', () => {
   const rows = [
