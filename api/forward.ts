@@ -5,6 +5,7 @@
  * owner is being replaced, the call waits, up to its deadline.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -248,7 +249,7 @@ type Call = Omit<Parameters<Engine['peers']['call']>[1], 'signal'>
  * successor is known. Rejects when it is not known what became of a write.
  */
 async function ask(
-  { peers }: Engine,
+  { peers, config }: Engine,
   address: string,
   call: Call,
   addressNow: () => string | null,
@@ -256,9 +257,12 @@ async function ask(
 ): Promise<PeerAnswer | null> {
   const isRead = call.method === 'GET' || call.method === 'HEAD'
   const replaced = new AbortController()
+  const began = performance.now()
   const timer = setInterval(() => {
     const now = addressNow()
-    if (now !== null && now !== address) replaced.abort()
+    // Another node, or one that is cut from this one: a body that is streamed may take its time.
+    const isLate = !(call.body instanceof Readable) && performance.now() - began > 2 * config.MAILROOM_REQUEST_TIMEOUT
+    if (isLate || (now !== null && now !== address)) replaced.abort()
   }, lookAgainMs)
   try {
     const answer = await peers.call(address, { ...call, signal: AbortSignal.any([gone, replaced.signal]) })

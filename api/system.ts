@@ -160,12 +160,14 @@ const metricsRoute = defineRoute('GET /metrics', {
   auth: 'public',
   summary: 'Metrics in Prometheus’ text format',
   description:
-    'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set. Of this process; with `nodes=all` of every one that shares the store, each series with its address as the label `node`.',
+    'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set. Of this process; with `nodes=all`, which needs that token, of every one that shares the store, each series with its address as the label `node`.',
   query: z.object({ nodes: optional(choice(['all']), 'of every process') }),
   response: 'text',
   errors: [401],
   async handler({ query }, call) {
-    if (!mayMeasure(call.engine.config, call.header('authorization')))
+    const { config } = call.engine
+    const isOpen = config.MAILROOM_METRICS_TOKEN === null
+    if (!mayMeasure(config, call.header('authorization')) || (isOpen && query.nodes === 'all'))
       throw new AppError('unauthorized', measureWords, { details: { parameter: 'Authorization' } })
     const { registry } = call.engine.metrics
     const all = query.nodes === 'all' ? await call.engine.everyNode.ask('metrics') : null

@@ -64,8 +64,8 @@ export function createUses({ nodes, peers, log }: Deps) {
       const others = nodes.others().length
       if (others === 0) return
       const key = `${kind} ${name}`
-      const [, , before] = untold.get(key) ?? [kind, name, 0]
-      if (untold.size < most) untold.set(key, [kind, name, kind === 'streams' ? by : before + by])
+      const before = untold.get(key)?.[2] ?? 0
+      if (untold.size < most || untold.has(key)) untold.set(key, [kind, name, kind === 'streams' ? by : before + by])
       timer ??= setTimeout(flush, Math.min(everyMs.most, everyMs.node * others)).unref()
     },
     hear: (kind, listener) => void listeners.set(kind, [...(listeners.get(kind) ?? []), listener]),

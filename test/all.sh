@@ -46,18 +46,18 @@ export MAILROOM_TEST_ARTEFACTS=${MAILROOM_TEST_ARTEFACTS:-$PWD/artefacts}
 mkdir -p "$MAILROOM_TEST_ARTEFACTS"
 export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,pymap,mongodb,chromium
 
-# Five processes at once, as in `npm test`: these wait more than they work.
-section 'what takes long, kills, and the store on MongoDB; and beside it the whole service on MongoDB'
+section 'what takes long, kills, and the store on MongoDB'
+# Of test/hostile those that look at nobody's wait.
+untimed='test/hostile/{call-log,credentials,failing-writes,files,kept-memory,kills-*,linear,names,plaintext}.test.ts'
+MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts' "$untimed"
+
+section 'the whole service on MongoDB'
 # The other files hold no test that the store makes different: they are about mail servers, pages, the command line.
 on_store=('test/api/**/*.test.ts' 'test/e2e/*.test.ts' 'test/engine/accounts/*.test.ts' 'test/engine/webhooks/*.test.ts'
   'test/engine/{calls,mailboxes,readiness,recount,retention}.test.ts' '!test/api/core/{docs-pages.long,oauth1,server}.test.ts'
-  '!test/api/cli.test.ts' '!test/e2e/{servers,other-servers,nodes,node-ends}.long.test.ts' '!test/engine/accounts/model*.test.ts'
+  '!test/api/cli.test.ts' '!test/e2e/{servers,other-servers,nodes*,node-ends}.long.test.ts' '!test/engine/accounts/model*.test.ts'
   '!test/engine/accounts/{idle-trust,live,looks,real-server,token-renewal}.long.test.ts')
-# Of test/hostile those that look at nobody's wait.
-untimed='test/hostile/{call-log,credentials,failing-writes,files,kept-memory,kills-*,linear,names,plaintext}.test.ts'
-begin 'the whole service on MongoDB' env MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
-MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts' "$untimed"
-end 'the whole service on MongoDB'
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
 
 section 'two nodes on MongoDB, each call to either of them'
 on_nodes=(test/api/lite/{nodes,users,webhooks,deliveries,changes,messages-moves,messages-writes,connect-tokens,app}.test.ts

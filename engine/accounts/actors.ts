@@ -231,15 +231,15 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
   let open: Connection | null = null
   let epoch: number | null = null
   let hurried = new AbortController()
-  let closing: Promise<unknown> = Promise.resolve()
+  let closing = Promise.resolve()
 
   /**
    * Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. Resolves when
    * nothing more is written over any that was closed.
    */
-  function release(mine: Connection | null): Promise<unknown> {
+  function release(mine: Connection | null): Promise<void> {
     if (open === mine) open = null
-    closing = Promise.all([closing, mine && closeConnection(mine)])
+    closing = Promise.all([closing, mine && closeConnection(mine)]).then(() => undefined)
     return closing
   }
 

@@ -5,7 +5,7 @@
 import type { Place } from '../store/records.ts'
 
 /** More hints than these are not kept: the reader uses each soon after the command. */
-const hintsMost = 10_000
+const hintsMost = 1000
 
 const keyOf = ({ folderId, uidValidity, uid }: Place): string => `${folderId} ${uidValidity} ${uid}`
 

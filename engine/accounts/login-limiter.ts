@@ -303,6 +303,7 @@ function hearOthers(uses: Uses, limited: (name: string) => Host | undefined, now
       const host = limited(hostName)
       if (host === undefined) return
       const at = now()
+      forget(host, at)
       const start: Start = { developerId, user: '', key: '', check: kind === 'check', at, heard: true }
       for (let left = count; left > 0; left -= 1) host.starts.push(start)
       host.seen.set(developerId, at)

@@ -18,8 +18,9 @@ import { withinTime } from '../waits.ts'
 const tls = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
 const connectMs = 2000
 const tellMs = 2000
-/** Of one node to another. */
-const connectionsPerNode = 256
+/** Of one node to another, for what is told. Calls have as many as the clients who make them. */
+const tellingConnections = 8
+const keepAliveMs = 10_000
 /** The asking side closes an idle connection before the answering one does. */
 const idleMs = { asking: 30_000, answering: 75_000 } as const
 const maxHeaderBytes = 48 * 1024
@@ -51,15 +52,17 @@ export interface Peers {
 
 /** `former`: keys that are accepted still. */
 export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers {
-  const keys = new Map([key, ...former].map((one) => [nameOf(one), one]))
+  const keys = new Map([...former, key].map((one) => [nameOf(one), one]))
   const own = nameOf(key)
-  const agent = agentWith((hint) => {
+  const chosen: ChooseKey = (hint) => {
     const identity = hint !== null && keys.has(hint) ? hint : own
     return { psk: keys.get(identity) ?? key, identity }
-  })
+  }
+  const agents = { call: agentWith(chosen, null), tell: agentWith(chosen, tellingConnections) }
   let server: Server | null = null
 
-  async function call(address: string, { method, path, headers, body, signal }: PeerCall): Promise<PeerAnswer> {
+  async function ask(agent: Agent, address: string, asked: PeerCall): Promise<PeerAnswer> {
+    const { method, path, headers, body, signal } = asked
     try {
       // The path goes as it came: what it names has been looked up in it already.
       const options = { origin: `https://${address}`, path, method, headers: [...headers], body, signal }
@@ -72,20 +75,21 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
   }
 
   return {
-    call,
+    call: (address, asked) => ask(agents.call, address, asked),
     async listen(listener, host, port) {
       const psk = { pskIdentityHint: own, pskCallback: (_: unknown, name: string) => keys.get(name) ?? null }
       server = createServer({ ...tls, ...psk, maxHeaderSize: maxHeaderBytes, requireHostHeader: false }, listener)
       server.requestTimeout = 0
       server.keepAliveTimeout = idleMs.answering
       await listening(server, host, port)
-      const { port: chosen } = server.address() as AddressInfo
-      return `${isIP(host) === 6 ? `[${host}]` : host}:${chosen}`
+      const { port: listened } = server.address() as AddressInfo
+      return `${isIP(host) === 6 ? `[${host}]` : host}:${listened}`
     },
     async tell(address, path, sent) {
       try {
         const signal = AbortSignal.timeout(tellMs)
-        const { status, body } = await call(address, { method: 'POST', path, headers: [], body: sent ?? null, signal })
+        const asked = { method: 'POST', path, headers: [], body: sent ?? null, signal }
+        const { status, body } = await ask(agents.tell, address, asked)
         body.resume()
         return status
       } catch {
@@ -95,25 +99,29 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
     async close() {
       const closed = new Promise<void>((resolve) => (server === null ? resolve() : server.close(() => resolve())))
       server?.closeIdleConnections()
-      await agent.destroy()
+      await Promise.all([agents.call.destroy(), agents.tell.destroy()])
       await withinTime(1000, closed)
       server?.closeAllConnections()
     },
   }
 }
 
-/** Says nothing of the key itself. */
+/** Tells two keys apart, and is too short to try pass phrases by: anybody who connects is shown it. */
 function nameOf(key: Buffer): string {
-  return `mailroom ${createHash('sha256').update('mailroom/peers/').update(key).digest('hex').slice(0, 8)}`
+  return `mailroom ${createHash('sha256').update('mailroom/peers/').update(key).digest('hex').slice(0, 2)}`
 }
 
-function agentWith(pskCallback: (hint: string | null) => { psk: Buffer; identity: string }): Agent {
+type ChooseKey = (hint: string | null) => { psk: Buffer; identity: string }
+
+/** `connections`: to one node at most; null = no limit. */
+function agentWith(pskCallback: ChooseKey, connections: number | null): Agent {
   return new Agent({
     connect: ({ hostname, port }, callback) => {
       const host = hostname.replace(/^\[|\]$/g, '')
       const socket = connect({ ...tls, host, port: Number(port), pskCallback, checkServerIdentity: () => undefined })
-      socket.setNoDelay()
-      const timer = setTimeout(() => socket.destroy(new Error('no connection in time')), connectMs)
+      socket.setNoDelay().setKeepAlive(true, keepAliveMs)
+      const late = Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' })
+      const timer = setTimeout(() => socket.destroy(late), connectMs)
       const end = (error: Error | null): void => {
         clearTimeout(timer)
         socket.off('error', end)
@@ -122,7 +130,7 @@ function agentWith(pskCallback: (hint: string | null) => { psk: Buffer; identity
       }
       socket.once('secureConnect', () => end(null)).once('error', end)
     },
-    connections: connectionsPerNode,
+    connections,
     pipelining: 1,
     keepAliveTimeout: idleMs.asking,
     headersTimeout: 0,

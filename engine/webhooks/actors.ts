@@ -105,6 +105,11 @@ export class Actors {
     this.#health.read(webhook)
   }
 
+  /** Its end after a 410 is being stored: news of it are from before. */
+  isEnding(webhookId: string): boolean {
+    return this.#health.isEnding(webhookId)
+  }
+
   deactivate(webhookId: string): void {
     this.registry.send(webhookId, { type: 'DEACTIVATE' })
   }
@@ -119,7 +124,12 @@ export class Actors {
 
   async remove(channelId: string): Promise<void> {
     await this.registry.stop(channelId)
+    this.#forget(channelId)
+  }
+
+  #forget(channelId: string): void {
     this.#channels.delete(channelId)
+    this.#health.forget(channelId)
   }
 
   /** `gone`: channels that end. In the others rows of other slots are on their way no more when it resolves. */
@@ -129,7 +139,7 @@ export class Actors {
     const all = [...this.#channels]
     await Promise.all(gone.map((id) => this.registry.stop(id)))
     await withinTime(withinMs, Promise.all(all.map(([, channel]) => channel.renew(isShed))))
-    for (const id of gone) this.#channels.delete(id)
+    for (const id of gone) this.#forget(id)
   }
 
   async stopAll(withinMs: number): Promise<void> {
@@ -151,7 +161,7 @@ export class Actors {
       await channel.settled()
       const [waiting] = await this.#deps.store.outbox.pending(channelId, [], 1)
       if (waiting !== undefined || channel.isBusy() || seen !== this.registry.snapshot(channelId)) return
-      this.#channels.delete(channelId)
+      this.#forget(channelId)
       await this.registry.stop(channelId)
     } catch (error) {
       this.#deps.log.warn({ channelId, err: toAppError(error) }, 'outbox of a URL not read: its actor stays')
@@ -301,8 +311,9 @@ function noticeOf(
 }
 
 /**
- * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write,
- * the last: a crash before it leaves the webhook active, and the next 410 makes the same notice.
+ * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write:
+ * a crash before it leaves the webhook active, and the next 410 makes the same notice. What other nodes have planned
+ * until they heard of it ends last.
  */
 async function endByGone(
   { store, targets, now, health: shared, changed }: RootDeps,
@@ -310,16 +321,21 @@ async function endByGone(
   { health }: WebhookReport,
   notices: readonly OutboxRecord[],
 ): Promise<void> {
+  const { id } = webhook
   const ended = { active: false, ...dated(webhook, { active: false }, now()) }
-  targets.touch(webhook.id, ended)
-  await shared.hold(webhook.id)
-  await store.outbox.skipPending(webhook.id, 'the receiver answered 410 Gone', now(), 'failed')
-  await store.outbox.enqueue(notices)
-  // The developer's edit with active=1 may have come meanwhile: it counts.
-  const edited = targets.get(webhook.id)?.webhook.active === true
-  await store.webhooks.edit(webhook.id, { health, ...(edited ? {} : ended) })
-  targets.touch(webhook.id, { health })
-  changed(webhook.id)
+  const failWaiting = () => store.outbox.skipPending(id, 'the receiver answered 410 Gone', now(), 'failed')
+  targets.touch(id, ended)
+  await shared.end(id, async () => {
+    await failWaiting()
+    await store.outbox.enqueue(notices)
+    // The developer's edit with active=1 may have come meanwhile: it counts.
+    const edited = targets.get(id)?.webhook.active === true
+    const stored = await store.webhooks.edit(id, { health, ...(edited ? {} : ended) })
+    if (stored !== null) targets.put(stored)
+  })
+  changed(id)
+  await store.nodes.told()
+  if (targets.get(id)?.webhook.active === false) await failWaiting()
 }
 
 const newsLines: Readonly<Record<WebhookEmitted['type'], string>> = {

@@ -230,6 +230,8 @@ async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput
   const edited = await store(deps, webhook, patch)
   if (input.active === false) {
     deps.actors.deactivate(webhook.id)
+    // Until other nodes have heard of it they plan callbacks of their accounts.
+    await deps.store.nodes.told()
     await deps.store.outbox.skipPending(webhook.id, 'the webhook was paused', deps.now())
   }
   await deps.history.startFor(edited)

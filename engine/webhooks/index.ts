@@ -198,6 +198,7 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   const { targets, store } = parts
   const before = targets.get(id)?.webhook
   const webhook = await store.webhooks.get(id)
+  if (actors.isEnding(id)) return
   if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
     targets.remove(id)
     await actors.remove(id)
@@ -205,11 +206,8 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   }
   targets.put(webhook)
   if (before === undefined) actors.start(id)
-  else if (before.active && !webhook.active) {
-    actors.deactivate(id)
-    // Until now its callbacks were planned here.
-    await store.outbox.skipPending(id, 'the webhook was paused', parts.now())
-  } else if (webhook.active && !before.active) actors.activate(id)
+  else if (before.active && !webhook.active) actors.deactivate(id)
+  else if (webhook.active && !before.active) actors.activate(id)
   actors.adopt(webhook)
   await history.startFor(webhook)
 }

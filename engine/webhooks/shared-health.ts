@@ -22,6 +22,7 @@ export class SharedHealth {
   /** As the charts of this node know it from the store. */
   readonly #known = new Map<string, WebhookHealth>()
   readonly #inOrder = createExclusiveByKey()
+  readonly #ending = new Set<string>()
   /** The webhook whose chart is being told of another node's news: what it says then is no news. */
   adopting: string | null = null
 
@@ -38,7 +39,7 @@ export class SharedHealth {
 
   /** The chart starts with this health. */
   begin(webhookId: string, health: WebhookHealth): void {
-    this.#known.set(webhookId, health)
+    if (this.isShared(webhookId)) this.#known.set(webhookId, health)
   }
 
   /** The record was read: its health may be another one. */
@@ -106,13 +107,28 @@ export class SharedHealth {
     })
   }
 
-  /** The receiver wants no more: all nodes wait until the webhook's end is stored. */
-  async hold(id: string): Promise<void> {
+  /** The receiver wants no more: all nodes wait while `work` stores the webhook's end. */
+  async end(id: string, work: () => Promise<void>): Promise<void> {
     const { now, config, changed, store } = this.#deps
-    const webhook = this.isShared(id) ? await store.webhooks.get(id) : null
-    if (webhook === null) return
-    await store.webhooks.edit(id, { health: { ...webhook.health, retryAt: now() + config.MAILROOM_WEBHOOK_PROBE } })
-    changed(id)
+    this.#ending.add(id)
+    try {
+      const webhook = this.isShared(id) ? await store.webhooks.get(id) : null
+      if (webhook !== null) {
+        await store.webhooks.edit(id, { health: { ...webhook.health, retryAt: now() + config.MAILROOM_WEBHOOK_PROBE } })
+        changed(id)
+      }
+      await work()
+    } finally {
+      this.#ending.delete(id)
+    }
+  }
+
+  isEnding(id: string): boolean {
+    return this.#ending.has(id)
+  }
+
+  forget(id: string): void {
+    this.#known.delete(id)
   }
 
   /** How many of its callbacks may be on their way from this node. */

@@ -14,6 +14,8 @@ import { quickRetries } from './stage.ts'
 
 const accounts = 6
 const password = 'a password of operators'
+const metricsToken = 'a token of who measures'
+const metering = { authorization: `Bearer ${metricsToken}` }
 const publicUrl = 'https://mail.example.com'
 
 /** A process, and its console as a browser that goes through its management port has it. */
@@ -69,7 +71,12 @@ suite('any of several processes', { timeout: 300_000, ...needs('mongodb', 'dovec
   async function start(role: 'all' | 'api'): Promise<Process> {
     const env = {
       ...{ MAILROOM_SECRET: 'ab'.repeat(32), MAILROOM_ADMIN_PASSWORD: password, ...quickRetries },
-      ...{ MAILROOM_ROLE: role, MAILROOM_ADMIN_PORT: '0', MAILROOM_PUBLIC_URL: publicUrl },
+      ...{
+        MAILROOM_METRICS_TOKEN: metricsToken,
+        MAILROOM_ROLE: role,
+        MAILROOM_ADMIN_PORT: '0',
+        MAILROOM_PUBLIC_URL: publicUrl,
+      },
     }
     const service = await startService({ mongoUri, env })
     const own = /"management":"([^"]+)"/.exec(service.log())?.[1] ?? assert.fail(service.log())
@@ -193,7 +200,7 @@ suite('any of several processes', { timeout: 300_000, ...needs('mongodb', 'dovec
     let sum = 0
     for (const { own } of processes) {
       const [mine, all] = await Promise.all(
-        ['', '?nodes=all'].map(async (query) => (await fetch(`${own}/metrics${query}`)).text()),
+        ['', '?nodes=all'].map(async (query) => (await fetch(`${own}/metrics${query}`, { headers: metering })).text()),
       )
       sum += Number(/^mailroom_accounts\{tag="watching"\} (\d+)$/m.exec(mine ?? '')?.[1] ?? 0)
       assert(!mine?.includes('node="'))
@@ -315,7 +322,7 @@ suite('any of several processes', { timeout: 300_000, ...needs('mongodb', 'dovec
     )
     const node = (await nodesOf(first)).find((one) => one['address'] === address)
     assert.deepEqual([node?.['state'], node?.['accounts']], ['silent', null])
-    const metrics = await (await fetch(`${first.own}/metrics?nodes=all`)).text()
+    const metrics = await (await fetch(`${first.own}/metrics?nodes=all`, { headers: metering })).text()
     assert(metrics.includes(`mailroom_node_up{node="${String(address)}"} 0`), metrics)
     process.kill(second.service.pid, 'SIGKILL')
     await until('the other one has all', async () => (await watched(processes[2] as Process)) === accounts, {

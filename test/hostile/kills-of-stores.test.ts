@@ -116,7 +116,7 @@ suite('kill -9 of a migration of SQLite', () => {
   })
   after(() => rmSync(directory, { recursive: true }))
 
-  test('the next start ends it', async () => {
+  test('the next start ends it', { timeout: 300_000 }, async () => {
     await killSpread(async (afterMs) => {
       for (const rest of ['-wal', '-shm']) rmSync(path + rest, { force: true })
       copyFileSync(old, path)
@@ -148,7 +148,7 @@ suite('kill -9 of a migration of MongoDB', { timeout: 300_000, ...needs('mongodb
     await database.remove()
   })
 
-  test('the next start ends it', async () => {
+  test('the next start ends it', { timeout: 300_000 }, async () => {
     const { messages, meta } = openCollections(client.db())
     const program = opening('mongo', 'createMongoStore', { uri: database.uri, pool: 10, timeoutMs: 10_000 })
     await killSpread(async (afterMs) => {

@@ -88,7 +88,7 @@ suite('kill -9 of the service', () => {
     sealedBy = sealedBy === 0 ? 1 : 0
   }
 
-  test(`${kills} times: nothing is lost, nothing is there twice`, async () => {
+  test(`${kills} times: nothing is lost, nothing is there twice`, { timeout: 300_000 }, async () => {
     const work = (n: number): Promise<unknown>[] => [
       append(`append ${n}`),
       move(`move ${n}`),

@@ -90,11 +90,12 @@ export async function writing<T>(
   const { done } = outcome
   if (done === undefined) throw new Error('a command without an outcome')
   const { value, state, inbox, mark } = done
-  const told = inbox.then(() =>
-    state.hints.departures.isEmpty() ? null : withinTime(settleMs, state.moved.settled(mark)),
-  )
+  const told = inbox
+    .then(() => (state.hints.departures.isEmpty() ? null : withinTime(settleMs, state.moved.settled(mark))))
+    .then(() => reportOwn(deps.sync, state))
+    // The connection has ended, or the store is away: the next one reads and tells what the server has done.
+    .catch(() => state.moved.found([]))
   await withinTime(Math.max(0, until - now()), told)
-  await reportOwn(deps.sync, state)
   return value
 }
 

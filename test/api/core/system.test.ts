@@ -264,6 +264,13 @@ suite('call log', () => {
   })
 })
 
+test('/metrics of all processes wants a token, also where that of one is open', async (t) => {
+  const rig = await startRig({ routes })
+  t.after(() => rig.close())
+  assert.equal((await rig.call('GET', '/metrics')).status, 200)
+  assert.equal((await rig.call('GET', '/metrics?nodes=all')).status, 401)
+})
+
 test('before the store is open /metrics says so, to whoever has its token', async (t) => {
   const config = readConfig({ MAILROOM_PORT: '0', MAILROOM_METRICS_TOKEN: 'measure this service' })
   const server = createServer(createFront(config), config)

@@ -188,7 +188,7 @@ suite('a folder that is refused when a part of it is read', () => {
       }
       rig.imap.dropConnections(email)
       const half = async () => (await rig.engine.store.folders.list(accountId)).find((folder) => folder.path === 'Half')
-      await until('refused', async () => (await half())?.failures === 1)
+      await until('refused', async () => ((await half())?.failures ?? 0) >= 1)
       const isFinished = async (): Promise<unknown> => {
         const states = Object.values(await rig.ok('GET', `/2.0/accounts/${userId}/sync`))[0] as Record<string, Json>
         return states['Half']?.['initial_import_finished']
