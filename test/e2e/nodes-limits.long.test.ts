@@ -26,13 +26,11 @@ suite('limits over two processes', { timeout: 240_000, ...needs('mongodb') }, ()
     }
     for (let count = 0; count < 2; count += 1) services.push(await startService({ mongoUri, env }))
     await until('both own slots', () => services.every((one) => one.log().includes('slots claimed')))
-    const asked = [0, 0]
-    const hearsOthers = async (at: 0 | 1): Promise<boolean> => {
-      asked[at] = (asked[at] ?? 0) + 1
-      return callsPerHour - (await callOf(at)).left > (asked[at] ?? 0)
-    }
+    let asked = 0
+    const hearsOther = async (at: number): Promise<boolean> => callsPerHour - (await callOf(at)).left > asked
     await until('they know each other', async () => {
-      const heard = [await hearsOthers(0), await hearsOthers(1)]
+      asked += 1
+      const heard = [await hearsOther(0), await hearsOther(1)]
       return heard.every(Boolean)
     })
   })
