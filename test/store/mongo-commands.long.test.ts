@@ -36,7 +36,10 @@ suite('commands of a read', needs('mongodb'), () => {
     proxy.seen.length = 0
     const answer = await rig.call('GET', path, undefined, { headers: { authorization: basic } })
     assert.equal(answer.status, status, answer.text)
-    const shown = proxy.seen.map((command) => `${commandName(command)} ${String(command[commandName(command)])}`)
+    const shown = proxy.seen.map((command) => {
+      const name = commandName(command)
+      return `${name} ${String(command[name === 'getMore' ? 'collection' : name])}`
+    })
     return shown.filter((command) => command !== 'insert calls' && !/ (?:nodes|slots|news)$/.test(command))
   }
 
