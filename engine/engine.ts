@@ -55,9 +55,9 @@ export interface Engine {
   readonly http: HttpClient
   /** Other nodes that share the store. */
   readonly peers: Peers
-  /** What is limited over all nodes. */
+  /** The counts of limits that hold over all nodes. */
   readonly uses: Uses
-  /** What each of them, and this one, knows alone. */
+  /** Questions to all nodes, this one too, about their own actors and figures. */
   readonly everyNode: EveryNode
   readonly budget: Budget
   readonly developers: Developers

@@ -20,7 +20,7 @@ export interface Uses {
   nodes(): number
   /** Whether the node of this id is there. */
   has(id: string): boolean
-  /** It was counted here. */
+  /** Tells other nodes what this node has counted. */
   tell(kind: UseKind, name: string, by?: number): void
   /** Calls back with what others have counted. */
   hear(kind: UseKind, listener: UseListener): void

@@ -246,7 +246,7 @@ function afterDeactivate({ health, revision }: WebhookContext): Part {
   return { active: false, health: { ...health, retryAt: null }, revision: revision + 1 }
 }
 
-/** What another node has stored is the truth, and that node has announced it. A 410 stays to be stored. */
+/** The health that another node has stored is the truth, and that node has announced it. A 410 stays to be stored. */
 function afterAdopt(context: WebhookContext, { health, at }: Adoption): Part {
   return {
     ...heard(context, at),

@@ -74,7 +74,7 @@ export const silent = [
   'addresses of the nodes that did not answer: what they know is missing',
 ] as const
 
-/** What the actors of accounts, or of webhooks, do on all nodes: of these ids, or every one. */
+/** The states of the actors of accounts, or of webhooks, on all nodes: of these ids, or all. */
 export async function factsById({ everyNode }: Engine, of: 'accounts' | 'webhooks', ids?: readonly string[]) {
   const { answers, silent } = await everyNode.ask(of, ids)
   const facts = new Map<string, PoolFacts>()

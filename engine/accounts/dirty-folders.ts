@@ -4,7 +4,7 @@
  */
 import type { Touched } from './sync.ts'
 
-/** Who waits for a reading of INBOX that has not begun. */
+/** A call that waits for a reading of INBOX, which has not begun. */
 type Call = PromiseWithResolvers<unknown> & { readonly touched: Touched; readonly mark: number }
 
 /** `ended` is called at the end of each reading; `next` numbers the marks. */
@@ -55,7 +55,7 @@ function createInbox(ended: () => void, next: () => number) {
 }
 
 interface Mark {
-  /** What came before this time is in the index. */
+  /** Mail that came before this time is in the index. */
   readonly since: number
   readonly mark: number
 }
@@ -68,7 +68,7 @@ export function createMoved() {
   const next = (): number => (marks += 1)
   let lookedAt = Number.NEGATIVE_INFINITY
   let wake: () => void = () => undefined
-  /** Who waits for the end of a reading. */
+  /** Resolves at the end of the next reading. */
   let atEnd = Promise.withResolvers<unknown>()
   const ended = (): void => {
     atEnd.resolve(null)
@@ -123,7 +123,7 @@ export function createMoved() {
         ended()
       }
     },
-    /** What was moved between folders before this time is in the index at its new place, in ms since 1970. */
+    /** Mail that was moved between folders before this time is in the index at its new place, in ms since 1970. */
     get settledAt(): number {
       return Math.min(lookedAt, ...dirty().map(({ since }) => since))
     },

@@ -178,7 +178,7 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** What the index has of the folder at these UIDs, by UID. */
+/** The messages that the index has in the folder at these UIDs, by UID. */
 export async function knownAt(
   { deps, state, folderId }: FolderContext,
   uids: readonly number[],

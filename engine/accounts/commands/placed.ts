@@ -59,7 +59,7 @@ export interface WriteContext extends SyncContext {
 /** A departure that other folders hold up for longer is told after the answer. */
 const settleMs = 2000
 
-/** What a command has done so far. */
+/** The progress of a command. */
 interface Outcome<T> {
   readonly touched: Map<string, readonly number[]>
   done?: { readonly value: T; readonly state: AccountState; readonly inbox: Promise<void>; readonly mark: number }
@@ -121,7 +121,7 @@ async function actAndRead<T>(
     const mark = state.moved.mark()
     outcome.done = { value, state, inbox: readInbox(), mark }
   } catch (error) {
-    // It may have done a part, or all of it.
+    // The command may have done a part, or all of its work.
     void readInbox()
     state.moved.found(others())
     throw error
