@@ -11,6 +11,7 @@ import {
   tokenLifeMs,
   type TokenFilter,
   type UserRecord,
+  yieldToLoop,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
@@ -141,6 +142,8 @@ async function presentTokens(
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
   const users = new Map((await store.users.several(ids)).map((user) => [user.id, user]))
   const accounts = Map.groupBy(await store.accounts.listByUsers(ids), ({ userId }) => userId)
+  // The rows of many callers may come in one turn of the loop.
+  await yieldToLoop()
   return tokens.map((token) => {
     const user = users.get(token.userId ?? '') ?? null
     const own = user === null ? [] : (accounts.get(user.id) ?? [])

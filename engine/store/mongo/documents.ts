@@ -132,8 +132,8 @@ export interface MongoContext {
   readonly now: () => number
   /** The slots of this process; null = it works as the only one. */
   readonly lease: Lease | null
-  /** Options of every read: the server gives up when the caller has. */
-  readonly read: { readonly maxTimeMS: number }
+  /** Options of every read: the server gives up when the caller has; an answer has so many rows, read in one go. */
+  readonly read: { readonly maxTimeMS: number; readonly batchSize: number }
 }
 
 /** How the records of a collection lie in it. */

@@ -62,7 +62,12 @@ async function createStore(
   { timeoutMs, log, now = Date.now }: MongoOptions,
 ): Promise<Store> {
   const lease = member === null ? null : new Lease()
-  const context: MongoContext = { collections: openCollections(db), now, lease, read: { maxTimeMS: timeoutMs } }
+  const context: MongoContext = {
+    collections: openCollections(db),
+    now,
+    lease,
+    read: { maxTimeMS: timeoutMs, batchSize: 200 },
+  }
   const nodes = member === null || lease === null ? null : await createNodes({ context, member, lease, log })
   const keyed = openKeyedCollections(context)
   const outbox = createOutbox(context, keyed)
