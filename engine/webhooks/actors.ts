@@ -102,8 +102,8 @@ export class Actors {
   }
 
   /** The record was read again: another node may have written it. */
-  adopt(webhook: WebhookRecord): void {
-    this.#health.read(webhook)
+  adopt(webhook: WebhookRecord): Promise<void> {
+    return this.#health.read(webhook)
   }
 
   /** Its end after a 410 is being stored: news of it are from before. */
