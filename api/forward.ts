@@ -11,7 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   AppError,
   type Engine,
-  followPath,
   isAppError,
   lookPath,
   newId,
@@ -85,12 +84,6 @@ export function createForwarding(engine: Engine) {
     /** In front of the app, for other nodes. */
     inner(app: RequestListener): RequestListener {
       return (request, response) => {
-        if (request.url === lookPath || request.url === followPath) {
-          const look = nodes.look()
-          if (request.url === lookPath) response.writeHead(204).end()
-          else void look.then(() => response.writeHead(204).end())
-          return
-        }
         if (request.url?.startsWith(questionPath) === true) {
           void answerQuestion(engine, request, response)
           return
