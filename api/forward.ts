@@ -11,7 +11,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   AppError,
   type Engine,
-  followPath,
   isAppError,
   lookPath,
   newId,
@@ -85,12 +84,6 @@ export function createForwarding(engine: Engine) {
     /** In front of the app, for other nodes. */
     inner(app: RequestListener): RequestListener {
       return (request, response) => {
-        if (request.url === lookPath || request.url === followPath) {
-          const look = nodes.look()
-          if (request.url === lookPath) response.writeHead(204).end()
-          else void look.then(() => response.writeHead(204).end())
-          return
-        }
         if (request.url?.startsWith(questionPath) === true) {
           void answerQuestion(engine, request, response)
           return
@@ -245,21 +238,22 @@ async function isAt({ peers }: Engine, address: string): Promise<boolean> {
 type Call = Omit<Parameters<Engine['peers']['call']>[1], 'signal'>
 
 /**
- * null: nothing was done, and another node may do it. A node that falls silent during a read is not waited for when its
- * successor is known. Rejects when it is not known what became of a write.
+ * null: nothing was done, and another node may do it. A read does not wait for a node that has a successor. A write
+ * waits while the node is there: it may be handing the user over. Rejects when it is not known what became of a write.
  */
 async function ask(
-  { peers, config }: Engine,
+  { peers, config, store: { nodes } }: Engine,
   address: string,
   call: Call,
   addressNow: () => string | null,
   gone: AbortSignal,
 ): Promise<PeerAnswer | null> {
   const isRead = call.method === 'GET' || call.method === 'HEAD'
+  const isThere = (): boolean => nodes.address() === address || nodes.others().includes(address)
   const replaced = new AbortController()
   const began = performance.now()
   const timer = setInterval(() => {
-    const now = addressNow()
+    const now = isRead || !isThere() ? addressNow() : address
     // Another node, or one that is cut from this one: a body that is streamed may take its time.
     const isLate = !(call.body instanceof Readable) && performance.now() - began > 2 * config.MAILROOM_REQUEST_TIMEOUT
     if (isLate || (now !== null && now !== address)) replaced.abort()

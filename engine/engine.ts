@@ -168,7 +168,7 @@ export async function createEngine({
   // A step that the store has given up ends when its last request does.
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
   const peers = createPeers(sealer.derive('nodes'), sealer.deriveFormer('nodes'))
-  const uses = createUses({ nodes: store.nodes, peers, log })
+  const uses = createUses({ nodes: store.nodes, tellAll: (told) => everyNode.tell('uses', told) })
   const shared = { config, log, metrics, tracing, store, sealer, budget, undo, uses }
   const webhooks: Webhooks = createWebhooks({ ...shared, mail: mailOf(() => accounts), baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
@@ -179,7 +179,7 @@ export async function createEngine({
   const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
   const services = { http, peers, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
   const history = createHistory({ metrics })
-  const everyNode = createEveryNode({ ...shared, peers, history, accounts, webhooks })
+  const everyNode: EveryNode = createEveryNode({ ...shared, peers, history, accounts, webhooks })
   const parts = { ...shared, ...services, history, everyNode, backups, settings, backlog }
   const engine: Engine = {
     ...parts,
@@ -215,23 +215,17 @@ type Lifecycle = Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'>
 type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
   readonly tracing: Tracing
   readonly undo: Undo
-  readonly uses: ReturnType<typeof createUses>
 }
-
-/** Asks another node to look at the database. */
-export const lookPath = '/look'
-/** The same; it answers when it has looked, and followed all news. */
-export const followPath = '/follow'
 
 /** Where this process listens for other nodes; null = it has none. */
 async function listenForNodes(
-  { config, log, store, peers, uses }: Parts,
+  { config, log, store, peers }: Parts,
   listener: RequestListener | undefined,
 ): Promise<string | null> {
   if (store.kind === 'sqlite' || listener === undefined) return null
   const { MAILROOM_NODE_HOST: given, MAILROOM_HOST: host, MAILROOM_NODE_PORT: port } = config
   const address = await peers.listen(
-    uses.before(listener),
+    listener,
     given ?? (/^(?:0\.0\.0\.0|[0:]+)$/.test(host) ? ownAddress() : host),
     port,
   )
@@ -243,11 +237,7 @@ function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: 
   const { config, log, metrics, tracing, store, http, peers, budget, undo, accounts, webhooks, history, settings } =
     parts
   const { nodes } = store
-  const tellAll = async (path: string): Promise<void> => {
-    await Promise.all(nodes.others().map((address) => peers.tell(address, path)))
-  }
-  const announce = (): void => void tellAll(lookPath)
-  const work = createSlotWork({ ...parts, announce, announceNews: () => tellAll(followPath) })
+  const work = createSlotWork(parts)
   let state: 'starting' | 'started' | 'stopped' = 'starting'
   let draining = false
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]

@@ -1,6 +1,7 @@
 /**
- * What a node alone knows: the states of its actors, its figures. A node asks all of them at once, itself too, and says
- * which did not answer in time. Questions and answers are JSON, over the calls between nodes (net/peers.ts).
+ * What nodes ask and tell each other beside the calls that they pass on, as JSON over net/peers.ts. What a node alone
+ * knows (the states of its actors, its figures) is asked of all at once, of this one too; who asks hears which did not
+ * answer in time.
  */
 import { text } from 'node:stream/consumers'
 import manifest from '../package.json' with { type: 'json' }
@@ -10,12 +11,15 @@ import type { Peers } from './net/peers.ts'
 import { type History, latencies, type Metrics } from './observe/metrics.ts'
 import type { Store } from './store/port.ts'
 import type { OutboxRecord } from './store/records.ts'
+import type { NumberedNews } from './store/slots.ts'
+import type { SharedUses, ToldUses } from './uses.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
 interface Sources {
   readonly config: Pick<Config, 'MAILROOM_ROLE'>
   readonly store: Pick<Store, 'nodes'>
-  readonly peers: Pick<Peers, 'call'>
+  readonly peers: Pick<Peers, 'call' | 'tell'>
+  readonly uses: Pick<SharedUses, 'heard'>
   readonly metrics: Metrics
   readonly history: History
   readonly accounts: Pick<Accounts, 'facts' | 'hosts'>
@@ -24,6 +28,8 @@ interface Sources {
 
 /** A question comes as a POST to this path and its name. */
 export const questionPath = '/ask/'
+/** To look at the database at once. */
+export const lookPath = `${questionPath}look`
 const answerMs = 2000
 
 export interface Answers<T> {
@@ -35,8 +41,12 @@ export interface Answers<T> {
 type Ids = readonly string[] | undefined
 
 /** Each about this node alone. */
-function createQuestions({ config, store: { nodes }, metrics, history, accounts, webhooks }: Sources) {
+function createQuestions({ config, store: { nodes }, uses, metrics, history, accounts, webhooks }: Sources) {
   return {
+    look: () => void nodes.look(),
+    /** Answered when the news are followed. */
+    follow: (news: readonly NumberedNews[]) => nodes.hear(news),
+    uses: (told: ToldUses) => uses.heard(told),
     /** Actors of accounts: these, or all; and likewise of webhooks and bare URLs. */
     accounts: (ids: Ids) => accounts.facts(ids),
     webhooks: (ids: Ids) => webhooks.facts(ids),
@@ -60,6 +70,10 @@ function createQuestions({ config, store: { nodes }, metrics, history, accounts,
 type Questions = ReturnType<typeof createQuestions>
 type Answer<K extends keyof Questions> = Awaited<ReturnType<Questions[K]>>
 
+type Telling = {
+  [K in 'look' | 'follow' | 'uses']: readonly [name: K, ...input: Parameters<Questions[K]>]
+}['look' | 'follow' | 'uses']
+
 export type EveryNode = ReturnType<typeof createEveryNode>
 
 export function createEveryNode(sources: Sources) {
@@ -77,6 +91,12 @@ export function createEveryNode(sources: Sources) {
     return JSON.parse(said)
   }
   return {
+    /** The other nodes. Resolves when they have answered; false: one of them has not. Never rejects. */
+    async tell(...[name, input]: Telling): Promise<boolean> {
+      const body = input === undefined ? undefined : Buffer.from(JSON.stringify(input))
+      const telling = store.nodes.others().map((address) => peers.tell(address, questionPath + name, body))
+      return (await Promise.all(telling)).every((status) => status === 200)
+    },
     /** The own answer comes first. Rejects when this node itself has none. */
     async ask<K extends keyof Questions>(name: K, ...[input]: Parameters<Questions[K]>): Promise<Answers<Answer<K>>> {
       const others = store.nodes.others().map((address) =>
@@ -98,7 +118,7 @@ export function createEveryNode(sources: Sources) {
       const name = path.slice(questionPath.length)
       if (!Object.hasOwn(questions, name)) return null
       const given: unknown = input === null ? null : JSON.parse(input.toString())
-      return JSON.stringify(await answerTo(name as keyof Questions, given ?? undefined))
+      return JSON.stringify((await answerTo(name as keyof Questions, given ?? undefined)) ?? null)
     },
   }
 }

@@ -196,6 +196,7 @@ function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
       return session.endsAt > now() ? session : null
     },
     async end(id: string): Promise<void> {
+      known.delete(id)
       const record = await recordOf(id)
       if (record !== null) await end([record])
     },

@@ -1,6 +1,7 @@
 /** The engine's work when it gains or sheds slots, and with the news of other nodes. */
 import type { Accounts } from './accounts/index.ts'
 import type { Developers } from './developers.ts'
+import type { EveryNode } from './every-node.ts'
 import type { Settings } from './settings.ts'
 import type { KeptStore } from './store/kept-records.ts'
 import type { News, SlotWork } from './store/slots.ts'
@@ -12,14 +13,13 @@ interface Deps {
   readonly webhooks: Pick<Webhooks, 'gained' | 'shed' | 'rereadWebhook' | 'rereadChannel'>
   readonly developers: Pick<Developers, 'reread'>
   readonly settings: Pick<Settings, 'load'>
-  readonly announce: SlotWork['announce']
-  readonly announceNews: SlotWork['announceNews']
+  readonly everyNode: Pick<EveryNode, 'tell'>
 }
 
 /** An empty slot is work too, so that new users are spread. */
 const ofAccount = 256
 
-export function createSlotWork({ store, accounts, webhooks, developers, settings, ...deps }: Deps): SlotWork {
+export function createSlotWork({ store, accounts, webhooks, developers, settings, everyNode }: Deps): SlotWork {
   const followers: Record<News['what'], (id: string) => Promise<void>> = {
     async account(id) {
       store.forgetKept()
@@ -53,7 +53,7 @@ export function createSlotWork({ store, accounts, webhooks, developers, settings
     },
     heard: ({ what, id }) => followers[what](id),
     weightOf: (slot) => 1 + ofAccount * accounts.countIn(slot),
-    announce: deps.announce,
-    announceNews: deps.announceNews,
+    announce: () => void everyNode.tell('look'),
+    announceNews: (news) => everyNode.tell('follow', news),
   }
 }

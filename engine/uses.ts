@@ -3,10 +3,6 @@
  * second, all of it together and straight to them; nothing is written. Counts that a node misses, because it has just
  * started or does not answer, are lost to it. A process that has the store for itself tells nobody.
  */
-import type { RequestListener } from 'node:http'
-import { json } from 'node:stream/consumers'
-import type { Logger } from './observe/log.ts'
-import type { Peers } from './net/peers.ts'
 import type { Nodes } from './store/slots.ts'
 
 /** By developer, address, address and key, or developer and host. Of `streams` the number is how many are open. */
@@ -28,68 +24,57 @@ export interface Uses {
 
 export const ownUses: Uses = { nodes: () => 1, has: () => false, tell: () => undefined, hear: () => undefined }
 
-const usesPath = '/uses'
 /** Between two tellings: for each node that is told, and at most. */
 const everyMs = { node: 100, most: 1000 }
 /** In one telling; what comes beyond is not told. */
 const most = 10_000
 
-interface Told {
+export interface ToldUses {
   readonly from: string
   readonly uses: readonly (readonly [UseKind, string, number])[]
 }
 
-interface Deps {
-  readonly nodes: Pick<Nodes, 'id' | 'has' | 'others'>
-  readonly peers: Pick<Peers, 'tell'>
-  readonly log: Logger
+export interface SharedUses extends Uses {
+  /** What another node tells. */
+  heard(told: ToldUses): void
 }
 
-export function createUses({ nodes, peers, log }: Deps) {
+interface Deps {
+  readonly nodes: Pick<Nodes, 'id' | 'has' | 'others'>
+  /** The other nodes. false: one of them did not answer. */
+  readonly tellAll: (told: ToldUses) => Promise<boolean>
+}
+
+export function createUses({ nodes, tellAll }: Deps): SharedUses {
   const listeners = new Map<UseKind, UseListener[]>()
   const untold = new Map<string, [UseKind, string, number]>()
   let timer: NodeJS.Timeout | null = null
 
-  function flush(): void {
+  async function flush(): Promise<void> {
     timer = null
-    const body = Buffer.from(JSON.stringify({ from: nodes.id, uses: [...untold.values()] } satisfies Told))
+    const told = [...untold.values()]
     untold.clear()
-    for (const address of nodes.others()) void peers.tell(address, usesPath, body)
+    if (await tellAll({ from: nodes.id, uses: told })) return
+    // A number stands until the next one: it is told once more, unless there is a newer one.
+    for (const [kind, name, by] of told) if (kind === 'streams' && !untold.has(`${kind} ${name}`)) tell(kind, name, by)
   }
 
-  const uses: Uses = {
+  function tell(kind: UseKind, name: string, by = 1): void {
+    const others = nodes.others().length
+    if (others === 0) return
+    const key = `${kind} ${name}`
+    const before = untold.get(key)?.[2] ?? 0
+    if (untold.size < most || untold.has(key)) untold.set(key, [kind, name, kind === 'streams' ? by : before + by])
+    timer ??= setTimeout(() => void flush(), Math.min(everyMs.most, everyMs.node * others)).unref()
+  }
+
+  return {
     nodes: () => nodes.others().length + 1,
     has: (id) => nodes.has(id),
-    tell(kind, name, by = 1) {
-      const others = nodes.others().length
-      if (others === 0) return
-      const key = `${kind} ${name}`
-      const before = untold.get(key)?.[2] ?? 0
-      if (untold.size < most || untold.has(key)) untold.set(key, [kind, name, kind === 'streams' ? by : before + by])
-      timer ??= setTimeout(flush, Math.min(everyMs.most, everyMs.node * others)).unref()
-    },
+    tell,
     hear: (kind, listener) => void listeners.set(kind, [...(listeners.get(kind) ?? []), listener]),
-  }
-  return {
-    ...uses,
-    /** Takes what other nodes tell; all else is the listener's. */
-    before: (listener: RequestListener): RequestListener => {
-      return (request, response) => {
-        if (request.url !== usesPath) {
-          listener(request, response)
-          return
-        }
-        json(request)
-          .then((told) => {
-            const { from, uses: heard } = told as Told
-            for (const [kind, name, by] of heard) for (const one of listeners.get(kind) ?? []) one(name, by, from)
-            response.writeHead(204).end()
-          })
-          .catch((error: unknown) => {
-            log.warn({ err: error }, 'what another node has counted was not understood')
-            response.destroy()
-          })
-      }
+    heard({ from, uses }) {
+      for (const [kind, name, by] of uses) for (const one of listeners.get(kind) ?? []) one(name, by, from)
     },
   }
 }

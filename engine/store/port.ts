@@ -241,12 +241,16 @@ export interface ChannelBacklog extends Backlog {
 export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   /** Channels with pending rows, for the start of the engine. */
   channels(): Promise<string[]>
-  /** In order of (lane, createdAt, seq), without these accounts ('' = none), and the historical rows of others. */
+  /**
+   * In order of (lane, createdAt, seq), without these accounts ('' = none), and the historical rows of others.
+   * `userId`: the user of all rows of the channel; null = there may be several.
+   */
   pending(
     channelId: string,
     exceptAccounts: readonly string[],
     limit: number,
     exceptHistorical?: readonly string[],
+    userId?: string | null,
   ): Promise<OutboxRecord[]>
   /** Pending count and the time of the oldest, for actors and metrics. null = of all channels together. */
   backlog(channelId: string | null): Promise<Backlog>

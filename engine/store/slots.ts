@@ -104,6 +104,11 @@ export interface News {
   readonly id: string
 }
 
+/** `_id`: as it is written down for all. */
+export interface NumberedNews extends News {
+  readonly _id: string
+}
+
 /** The engine's work with its slots. Each step resolves when it is done. */
 export interface SlotWork {
   gained(slots: readonly number[]): Promise<void>
@@ -112,8 +117,8 @@ export interface SlotWork {
   heard(news: News): Promise<void>
   /** Slots are free for other nodes: they may look at once. */
   announce(): void
-  /** There are news for other nodes. Resolves when they have followed them, or do not answer. */
-  announceNews(): Promise<void>
+  /** News for other nodes. Resolves when they have followed them, or do not answer. */
+  announceNews(news: readonly NumberedNews[]): Promise<unknown>
   /** Work that each slot is, for the balance between nodes. */
   weightOf(slot: number): number
 }
@@ -168,6 +173,8 @@ export interface Nodes {
   look(): Promise<void>
   /** Writes the news down for the others. Resolves when they have followed them, or do not answer. Never rejects. */
   tell(news: News): Promise<void>
+  /** Follows the news that another node tells. Never rejects. */
+  hear(news: readonly NumberedNews[]): Promise<void>
   /** Resolves when the other nodes have followed all news of this one, or do not answer. Never rejects. */
   told(): Promise<void>
   /** Hands all slots over, to nodes that take them, within this time. */
@@ -198,6 +205,7 @@ export function soleNode(): Nodes {
     start: (work) => work.gained(allSlots),
     look: () => Promise.resolve(),
     tell: () => Promise.resolve(),
+    hear: () => Promise.resolve(),
     told: () => Promise.resolve(),
     leave: () => Promise.resolve(),
     mayWrite: () => true,

@@ -54,7 +54,8 @@ export class Actors {
 
   start(channelId: string): Channel {
     const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
-    const parts = { ...this.#deps, notify, shared: this.#health }
+    const userId = this.#deps.targets.get(channelId)?.webhook.userId ?? null
+    const parts = { ...this.#deps, notify, userId, shared: this.#health }
     const channel = this.#channels.get(channelId) ?? new Channel(channelId, parts)
     this.#channels.set(channelId, channel)
     this.registry.start(channelId, inputOf(this.#deps, channelId))
@@ -101,8 +102,8 @@ export class Actors {
   }
 
   /** The record was read again: another node may have written it. */
-  adopt(webhook: WebhookRecord): void {
-    this.#health.read(webhook)
+  adopt(webhook: WebhookRecord): Promise<void> {
+    return this.#health.read(webhook)
   }
 
   /** Its end after a 410 is being stored: news of it are from before. */

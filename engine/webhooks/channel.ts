@@ -21,6 +21,8 @@ interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'ran
   readonly store: { readonly outbox: Pick<OutboxStore, 'pending'> }
   readonly attempts: Pick<Attempts, 'handle'>
   readonly notify: (event: WebhookEvent) => void
+  /** Whose webhook it is; null, absent = callbacks of several users go through the channel. */
+  readonly userId?: string | null
   /** What other nodes that send for the same webhook leave to this one; absent = there are none. */
   readonly shared?: Pick<SharedHealth, 'places' | 'takeTurn'>
 }
@@ -182,12 +184,12 @@ export class Channel {
 
   /** Reads due rows of accounts that are free, as many as there is room for. Rejects when the store is away. */
   async claim(): Promise<void> {
-    const { store, log, now } = this.#deps
+    const { log, now } = this.#deps
     const [run, byHand] = [this.#run, this.#byHand]
     this.#claiming = true
     const plan = this.#lines.beginRead()
     try {
-      const rows = await store.outbox.pending(this.#id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
+      const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
       if (run !== this.#run) return
       if (byHand === this.#byHand)
         this.#lines.endRead(
@@ -330,11 +332,19 @@ export class Channel {
   }
 
   async #nextProbe(passed: readonly string[]): Promise<OutboxRecord | null> {
-    const { store } = this.#deps
     const except = [...this.#lines.accounts(), ...passed]
     const last = this.#lastProbed
-    const others = last === null ? [] : await store.outbox.pending(this.#id, [...except, last], 1)
-    const [row] = others.length > 0 ? others : await store.outbox.pending(this.#id, except, 1)
+    const others = last === null ? [] : await this.#pending([...except, last], 1)
+    const [row] = others.length > 0 ? others : await this.#pending(except, 1)
     return row ?? null
+  }
+
+  #pending(
+    except: readonly string[],
+    limit: number,
+    exceptHistorical: readonly string[] = [],
+  ): Promise<OutboxRecord[]> {
+    const { store, userId } = this.#deps
+    return store.outbox.pending(this.#id, except, limit, exceptHistorical, userId)
   }
 }

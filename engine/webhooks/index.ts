@@ -208,7 +208,7 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   if (before === undefined) actors.start(id)
   else if (before.active && !webhook.active) actors.deactivate(id)
   else if (webhook.active && !before.active) actors.activate(id)
-  actors.adopt(webhook)
+  await actors.adopt(webhook)
   await history.startFor(webhook)
 }
 

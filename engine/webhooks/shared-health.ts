@@ -42,9 +42,14 @@ export class SharedHealth {
     if (this.isShared(webhookId)) this.#known.set(webhookId, health)
   }
 
-  /** The record was read: its health may be another one. */
-  read({ id, health }: WebhookRecord): void {
-    if (this.isShared(id) && !isDeepStrictEqual(this.#known.get(id), health)) this.#tell(id, health)
+  /** The record was read: its health may be another one. What this node has stored since counts. */
+  async read({ id, health }: WebhookRecord): Promise<void> {
+    const isKnown = (one: WebhookHealth): boolean => isDeepStrictEqual(this.#known.get(id), one)
+    if (!this.isShared(id) || isKnown(health)) return
+    await this.#inOrder(id, async () => {
+      const stored = (await this.#deps.store.webhooks.get(id))?.health
+      if (stored !== undefined && !isKnown(stored)) this.#tell(id, stored)
+    })
   }
 
   #tell(id: string, health: WebhookHealth): void {

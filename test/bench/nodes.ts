@@ -3,7 +3,7 @@
  * take, what a call through another node costs, and what an event costs with one, two and three nodes. `--faults`: mail
  * while nodes fail at random; see nodes/faults.ts.
  */
-import { allWatched, evenlyWatched, startCluster, type Cluster } from './nodes/cluster.ts'
+import { evenlyWatched, startCluster, type Cluster } from './nodes/cluster.ts'
 import { nodeFaults } from './nodes/faults.ts'
 import {
   burst,
@@ -20,7 +20,7 @@ import {
 import type { BenchOptions } from './lib/options.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
 
-/** `growth`: of the processor time of an event, with more nodes. */
+/** `growth`: of the processor time of an event beyond the idle cost, with more nodes. */
 const goal = { takeoverMs: 30_000, handoverMs: 5000, growth: 1.15 }
 const mostNodes = 3
 
@@ -36,8 +36,8 @@ export async function nodes(options: BenchOptions): Promise<boolean> {
   if (options.faults) return nodeFaults(options)
   const accounts = options.accounts ?? 100
   const seconds = options.seconds ?? 15
-  const count = options.count ?? 3000
-  header('nodes', { accounts, secondsIdle: seconds, messages: count })
+  const count = options.count ?? 1500
+  header('nodes', { accounts, secondsIdle: seconds, messagesPerNode: count })
   const cluster = await startCluster(accounts)
   try {
     if (cluster.dovecot.warning !== null) say(`warning: ${cluster.dovecot.warning}`)
@@ -54,21 +54,19 @@ interface Sizes {
 }
 
 async function measure(cluster: Cluster, { accounts, seconds, count }: Sizes): Promise<Figures> {
-  const first = await cluster.start()
-  const idles = [await idle(cluster, seconds)]
-  await cluster.connect(first.service, accounts)
-  await allWatched(cluster, cluster.nodes)
+  const idles: Idle[] = []
   const bursts: Burst[] = []
-  // The first one warms up the code and the connections.
-  await burst(cluster, 'warm', count)
-  for (;;) {
-    idles.push(await idle(cluster, seconds))
-    bursts.push(await burst(cluster, `burst${cluster.nodes.length}`, count))
-    if (cluster.nodes.length === mostNodes) break
-    await cluster.start()
+  for (let many = 1; many <= mostNodes; many += 1) {
+    const { service } = await cluster.start()
+    if (many === 1) idles.push(await idle(cluster, seconds))
+    // As much for each of them, however many there are: mail that comes together is cheaper.
+    await cluster.connect(service, Math.ceil(accounts / mostNodes))
     await evenlyWatched(cluster, cluster.nodes)
-    // Each process warms up by itself.
-    await burst(cluster, `warm${cluster.nodes.length}`, count)
+    // The code and the connections of each process warm up by its own work.
+    await burst(cluster, `warm${many}`, many * count)
+    const rest = await idle(cluster, seconds)
+    idles.push(rest)
+    bursts.push(await burst(cluster, `burst${many}`, many * count, rest))
   }
   const calls = await hops(cluster, 100)
   const quiet = await latencyDuring(cluster, 'quiet', () => new Promise((resolve) => setTimeout(resolve, 10_000)))
@@ -87,8 +85,8 @@ function report(options: BenchOptions, figures: Figures): boolean {
     idles.map((row) => [row.nodes, row.accounts, row.operationsPerSecond, row.cpuPercent]),
   )
   table(
-    ['burst: nodes', 'events/s', 'processor (ms/event)'],
-    bursts.map((row) => [row.nodes, row.eventsPerSecond, row.cpuMsPerEvent]),
+    ['burst: nodes', 'events/s', 'processor (ms/event)', 'beyond idle (ms/event)'],
+    bursts.map((row) => [row.nodes, row.eventsPerSecond, row.cpuMsPerEvent, row.beyondIdle]),
   )
   table(
     ['call (ms)', 'at the owner p50', 'p99', 'through another node p50', 'p99'],
@@ -109,13 +107,15 @@ function report(options: BenchOptions, figures: Figures): boolean {
       'watched again after SIGSTOP': takeovers.silent,
     }).map(([name, { p50, p99 }]) => [name, p50, p99]),
   )
-  const [alone = Number.NaN, ...more] = bursts.map(({ cpuMsPerEvent }) => cpuMsPerEvent)
+  const [alone = Number.NaN, ...more] = bursts.map(({ beyondIdle }) => beyondIdle)
   const growth = Math.round((Math.max(...more) / alone) * 100) / 100
   const slowest = Math.max(takeovers.killed.p99, takeovers.silent.p99)
   const gap = latencies['rolling restart'].p99
   const ok = growth <= goal.growth && slowest <= goal.takeoverMs && gap <= goal.handoverMs
   const words = `watched again within ${goal.takeoverMs / 1000} s, mail told within ${goal.handoverMs / 1000} s of a rolling restart (p99)`
-  say(`goal: ${words}, work per event at most ${goal.growth} of one node's (${growth}): ${ok ? 'met' : 'MISSED'}`)
+  say(
+    `goal: ${words}, work per event beyond the idle cost at most ${goal.growth} of one node's (${growth}): ${ok ? 'met' : 'MISSED'}`,
+  )
   jsonLine('nodes', { ...figures, growth, ok })
   return ok || options.untimed
 }

@@ -1,9 +1,10 @@
-/** What an end-to-end test stands on: a mail server, the service as a process, a receiver. */
+/** What an end-to-end test stands on: a mail server, the service as a process or several, a receiver. */
 import assert from 'node:assert/strict'
 import { bodySignatureFits, headerSignatureFits, startReceiver, subjectOf } from '../support/callbacks.ts'
 import type { Callback, CallbackReceiver } from '../support/callbacks.ts'
 import { mail } from '../support/mail.ts'
-import { apiSecret, startService, type Service, type ServiceOptions } from '../support/service.ts'
+import { startServices } from '../support/nodes.ts'
+import { apiSecret, type Service, type ServiceOptions } from '../support/service.ts'
 import { chosenStore } from '../support/store-choice.ts'
 import { until } from '../support/until.ts'
 import { createUser, createWebhook, listed, type MailServer } from '../support/users.ts'
@@ -37,7 +38,7 @@ export async function openStage(options: ServiceOptions = {}): Promise<Stage> {
     parts.defer(() => receiver.close())
     const store = chosenStore()
     parts.defer(() => store.remove())
-    const service = await startService({ ...options, env: { ...quickRetries, ...store.env, ...options.env } })
+    const service = await startServices({ ...options, env: { ...quickRetries, ...store.env, ...options.env } })
     parts.defer(() => service.remove())
     return { service, receiver, remove: () => parts.disposeAsync() }
   } catch (error) {

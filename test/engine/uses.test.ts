@@ -1,43 +1,37 @@
 /** Limits over two nodes: what each counts, the other one hears. */
 import assert from 'node:assert/strict'
-import type { RequestListener } from 'node:http'
-import { text } from 'node:stream/consumers'
-import { test, type TestContext } from 'node:test'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createCounter, createTries } from '../../api/limits.ts'
 import { AppError } from '../../engine/errors.ts'
-import { createPeers } from '../../engine/net/peers.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { createUses, ownUses, type Uses } from '../../engine/uses.ts'
+import { createUses, ownUses, type SharedUses, type ToldUses } from '../../engine/uses.ts'
 import { until } from '../support/until.ts'
 
-const key = Buffer.alloc(32, 7)
-
-/** Nodes that reach each other over real connections; answers also how often each was told something. */
-async function joined(t: TestContext, count: number) {
-  const addresses: string[] = []
+/** Nodes that hear each other, those that are away but for; answers also how often each was told something. */
+function joined(count: number) {
   const told: string[] = []
-  const all: { readonly uses: Uses; readonly id: string }[] = []
+  const away = new Set<string>()
+  const all: { readonly uses: SharedUses; readonly id: string }[] = []
   for (let at = 0; at < count; at += 1) {
     const id = `node ${at}`
-    const peers = createPeers(key)
-    t.after(() => peers.close())
-    const others = (): string[] => addresses.filter((_, index) => index !== at)
-    const uses = createUses({ nodes: { id, has: (name) => name !== id, others }, peers, log: silentLogger })
-    const listener = uses.before((request, response) => {
-      void text(request).then(() => response.writeHead(404).end())
-    })
-    const counted: RequestListener = (request, response) => {
-      told.push(id)
-      listener(request, response)
+    const others = () => all.filter((one) => one.id !== id)
+    const nodes = { id, has: (name: string) => name !== id, others: () => others().map((one) => one.id) }
+    const tellAll = (uses: ToldUses): Promise<boolean> => {
+      const there = others().filter((one) => !away.has(one.id))
+      for (const one of there) {
+        told.push(one.id)
+        one.uses.heard(JSON.parse(JSON.stringify(uses)) as ToldUses)
+      }
+      return Promise.resolve(there.length === others().length)
     }
-    addresses.push(await peers.listen(counted, '127.0.0.1', 0))
-    all.push({ uses, id })
+    all.push({ uses: createUses({ nodes, tellAll }), id })
   }
-  return { all, addresses, told }
+  return { all, told, away }
 }
 
-test('a counter counts what all nodes have counted, told together', async (t) => {
-  const { all, told } = await joined(t, 3)
+test('a counter counts what all nodes have counted, told together', async () => {
+  const { all, told } = joined(3)
   const counters = all.map(({ uses }) => createCounter(60_000, () => 1000, { uses, kind: 'calls' }))
   const [first, second, third] = counters
   for (let at = 0; at < 100; at += 1) first?.count('ann')
@@ -50,8 +44,8 @@ test('a counter counts what all nodes have counted, told together', async (t) =>
   assert.equal(told.length, 4, 'each of the two that counted has told each other one once')
 })
 
-test('wrong keys count over all nodes, and a right one ends them', async (t) => {
-  const { all } = await joined(t, 2)
+test('wrong keys count over all nodes, and a right one ends them', async () => {
+  const { all } = joined(2)
   const tries = all.map(({ uses }) => createTries({ free: 4, now: () => 1000, log: silentLogger, uses }))
   const heard = new Map<string, number>()
   for (const { uses, id } of all)
@@ -70,26 +64,27 @@ test('wrong keys count over all nodes, and a right one ends them', async (t) => 
   assert.equal(await codeOf(second, wrong, 'other'), 'unauthorized', 'the right one was heard of')
 })
 
-test('of what is open each node tells the number, and what cannot be understood changes nothing', async (t) => {
-  const { all, addresses } = await joined(t, 2)
+test('of what is open each node tells the number, again where it was not heard', async () => {
+  const { all, away } = joined(2)
   const heard: unknown[] = []
   all[1]?.uses.hear('streams', (...one) => heard.push(one))
+  all[1]?.uses.hear('calls', (...one) => heard.push(one))
   for (const open of [1, 2, 1, 2]) all[0]?.uses.tell('streams', 'dev', open)
   await until('it is told', () => heard.length > 0)
   assert.deepEqual(heard, [['dev', 2, 'node 0']])
-  const stranger = createPeers(key)
-  t.after(() => stranger.close())
-  for (const body of ['nonsense', '{}', '{"uses":[1]}', ''])
-    assert.equal(await stranger.tell(addresses[1] ?? '', '/uses', Buffer.from(body)), 0)
-  assert.equal(await stranger.tell(addresses[1] ?? '', '/other'), 404)
+  away.add('node 1')
   all[0]?.uses.tell('streams', 'dev', 7)
+  all[0]?.uses.tell('calls', 'dev')
+  await sleep(300)
+  away.clear()
   await until('it is told again', () => heard.length > 1)
+  assert.deepEqual(heard.slice(1), [['dev', 7, 'node 0']], 'calls that nobody heard of are lost')
 })
 
 test('a process that is alone tells nobody', () => {
   let told = 0
-  const peers = { tell: () => Promise.resolve((told += 1)) }
-  const uses = createUses({ nodes: { id: '', has: () => false, others: () => [] }, peers, log: silentLogger })
+  const tellAll = () => Promise.resolve((told += 1) > 0)
+  const uses = createUses({ nodes: { id: '', has: () => false, others: () => [] }, tellAll })
   const counter = createCounter(1000, () => 0, { uses, kind: 'calls' })
   assert.equal(counter.count('ann').count, 1)
   assert.deepEqual([uses.nodes(), ownUses.nodes(), told], [1, 1, 0])

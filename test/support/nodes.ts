@@ -1,10 +1,11 @@
 /**
- * Several nodes where a test knows one: MAILROOM_TEST_NODES=2 with MAILROOM_TEST_STORE=mongodb. Each call goes to one
- * of them at random, the same ones for the same MAILROOM_TEST_SEED.
+ * Several nodes, in this process or as processes, where a test knows one: MAILROOM_TEST_NODES=2 with
+ * MAILROOM_TEST_STORE=mongodb. Each call goes to one of them at random, the same ones for the same MAILROOM_TEST_SEED.
  */
 import type { Engine } from '../../engine/index.ts'
 import { allSlots } from '../../engine/store/slots.ts'
 import { randomOf } from './random.ts'
+import { apiKey, apiSecret, createClient, startService, type Service, type ServiceOptions } from './service.ts'
 import { until } from './until.ts'
 
 export const nodeCount =
@@ -58,4 +59,32 @@ function routed<P extends 'accounts' | 'webhooks'>(engines: readonly [Engine, ..
       }
     },
   })
+}
+
+/** One service of as many processes: calls go to one at random; what ends or starts it ends or starts all. */
+export async function startServices(options: ServiceOptions): Promise<Service> {
+  const env = { ...nodeSettings, ...options.env }
+  const first = await startService({ ...options, env })
+  const all: [Service, ...Service[]] = [first]
+  while (all.length < nodeCount) all.push(await startService({ ...options, env }))
+  if (all.length === 1) return first
+  const together = async (work: (one: Service) => Promise<unknown>): Promise<void> => {
+    await Promise.all(all.map(work))
+  }
+  return {
+    ...createClient(() => oneOf(all).url, `${apiKey}:${apiSecret}`),
+    get url() {
+      return first.url
+    },
+    get pid() {
+      return first.pid
+    },
+    dataDir: first.dataDir,
+    log: () => all.map((one) => one.log()).join(''),
+    rssKib: () => all.reduce((sum, one) => sum + one.rssKib(), 0),
+    kill9: () => together((one) => one.kill9()),
+    stop: async () => (await Promise.all(all.map((one) => one.stop()))).find((status) => status !== 0) ?? 0,
+    start: (more) => together((one) => one.start(more)),
+    remove: () => together((one) => one.remove()),
+  }
 }

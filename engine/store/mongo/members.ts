@@ -55,6 +55,8 @@ export interface NodeDoc {
   readonly address: string | null
 }
 
+type NodeFields = Omit<NodeDoc, '_id' | 'beat'>
+
 /** Counts that all nodes share, and who is alone. */
 export interface SharedDoc {
   readonly _id: 'shared'
@@ -119,7 +121,7 @@ export interface Member {
   readonly beatMs: number
   readonly state: NodeState
   /** Beats, with what has changed of the record. false: others have taken this process for dead. */
-  beat(change?: Partial<Omit<NodeDoc, '_id' | 'beat'>>): Promise<boolean>
+  beat(change?: Partial<NodeFields>): Promise<boolean>
   /** From now on others may join. */
   share(): Promise<void>
   /** Beats by itself until it is told to stop. */
@@ -135,11 +137,10 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
   const members = openMembers(collections)
   await members.shared.updateOne({ _id: shared }, { $setOnInsert: blank }, { upsert: true })
   const everyMs = options.beatMs ?? beatMs
-  const me: NodeDoc = {
-    _id: randomUUID(),
+  const _id = randomUUID()
+  const me: NodeFields = {
     place: placeOf(),
     pid: process.pid,
-    beat: 0,
     waits: true,
     works: options.works ?? true,
     leaving: false,
@@ -147,21 +148,21 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
     load: 0,
     address: null,
   }
-  here.add(me._id)
-  let state = createNode(me._id, options.silentMs ?? silentMs, 2 * everyMs)
+  here.add(_id)
+  let state = createNode(_id, options.silentMs ?? silentMs, 2 * everyMs)
   const until = performance.now() + (options.patienceMs ?? Infinity)
   let waited = false
   for (;;) {
     const round = await options
       .alone()
-      .then((alone) => attempt(members, collections, me, alone, state))
+      .then((alone) => attempt(members, collections, { _id, me, alone, before: state }))
       .catch(() => null)
     if (round === null) state = stepNode(state, { type: 'failed' }).state
     else if (round.other === null) break
     else state = round.state
     const other = round?.other ?? undefined
     if (performance.now() >= until) {
-      await members.nodes.deleteOne({ _id: me._id })
+      await members.nodes.deleteOne({ _id })
       const who = other === undefined ? '' : ` (${other.pid} at ${other.place})`
       const words = `${options.name ?? 'the database'} is served by another process${who}: stop that one first`
       throw new AppError('conflict', words)
@@ -171,25 +172,18 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
       waited = true
     }
     await sleep(everyMs, undefined, { signal: options.signal }).catch(async (cause: unknown) => {
-      await within(members.nodes.deleteOne({ _id: me._id }), releaseMs).catch(() => undefined)
+      await within(members.nodes.deleteOne({ _id }), releaseMs).catch(() => undefined)
       throw new AppError('shutting_down', 'stopped while another process served the database', { cause })
     })
   }
   if (waited) options.log.warn({ pid: process.pid }, 'the other process has ended: this one serves the database')
-  return memberOf(members, me, state, options)
+  return memberOf(members, { _id, me, state }, options)
 }
 
-function recordOf({
-  place,
-  pid,
-  waits,
-  works,
-  leaving,
-  capacity,
-  load,
-  address,
-}: NodeDoc): Omit<NodeDoc, '_id' | 'beat'> {
-  return { place, pid, waits, works, leaving, capacity, load, address }
+/** This process, and its record's fields beside the beat. */
+interface Joining {
+  readonly _id: string
+  readonly me: NodeFields
 }
 
 interface Round {
@@ -202,12 +196,9 @@ interface Round {
 async function attempt(
   members: Members,
   collections: Pick<Collections, 'meta'>,
-  me: NodeDoc,
-  alone: boolean,
-  before: NodeState,
+  { _id, me, alone, before }: Joining & { readonly alone: boolean; readonly before: NodeState },
 ): Promise<Round> {
-  const { _id } = me
-  await members.nodes.updateOne({ _id }, { $inc: { beat: 1 }, $set: recordOf(me) }, { upsert: true })
+  await members.nodes.updateOne({ _id }, { $inc: { beat: 1 }, $set: me }, { upsert: true })
   let seen = await readMembers(members)
   const former = await formerLead(collections)
   const nodes = former === null ? seen.nodes : [...seen.nodes, former]
@@ -253,9 +244,12 @@ async function formerLead({ meta }: Pick<Collections, 'meta'>): Promise<NodeDoc 
   return { _id: formerId, place, pid, beat, ...rest }
 }
 
-function memberOf(members: Members, me: NodeDoc, state: NodeState, { lost, ...options }: JoinOptions): Member {
+function memberOf(
+  members: Members,
+  { _id, me, state }: Joining & { readonly state: NodeState },
+  { lost, ...options }: JoinOptions,
+): Member {
   const { nodes, shared: counts } = members
-  const { _id } = me
   const everyMs = options.beatMs ?? beatMs
   let ours = true
   let timer: NodeJS.Timeout | undefined

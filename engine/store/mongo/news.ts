@@ -1,16 +1,17 @@
 /**
- * News between nodes, as numbered rows of `news` that go by themselves. News that cannot be written down, or followed,
- * now are at the next look.
+ * News between nodes, as numbered rows of `news` that go by themselves. Who has written one tells the others what it
+ * says; a node that missed that reads the row at its next look. News that cannot be written down, or followed, now are
+ * at the next look.
  */
 import type { Collection } from 'mongodb'
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import type { News, SlotWork } from '../slots.ts'
+import { withinTime } from '../../waits.ts'
+import type { News, NumberedNews, SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { count, type Member } from './members.ts'
 
-interface NewsDoc extends News {
-  readonly _id: string
+interface NewsDoc extends NumberedNews {
   readonly by: string
   /** A date, for the TTL index. */
   readonly at: Date
@@ -26,6 +27,8 @@ type Listener = Pick<SlotWork, 'heard' | 'announceNews'>
 
 /** News that were given a number before, and are written after others. */
 const readAgain = 100
+/** Longest that the next news wait for one. */
+const followMs = 2000
 
 const newsId = (number: number): string => String(number).padStart(12, '0')
 
@@ -52,26 +55,38 @@ export class NewsRows {
   async tell(news: News, listener: Listener | null): Promise<void> {
     this.#untold.push(news)
     try {
-      if (await this.write()) await listener?.announceNews()
+      const written = await this.write()
+      if (written.length > 0) await listener?.announceNews(written)
     } catch (error) {
       this.#deps.log.warn({ ...news, err: toAppError(error) }, 'other nodes are told later')
     }
   }
 
-  /** Writes down all that others have yet to be told. false: nothing. */
-  async write(): Promise<boolean> {
+  /** Writes down all that others have yet to be told; answers it. */
+  async write(): Promise<NumberedNews[]> {
     const { member, context } = this.#deps
     const told = this.#untold.splice(0)
-    const isAny = told.length > 0
+    const written: NumberedNews[] = []
     try {
       while (told[0] !== undefined) {
         const { news } = await count(member.members, { news: 1 })
-        await this.#rows.insertOne({ _id: newsId(news), ...told[0], by: member.id, at: new Date(context.now()) })
+        const row = { _id: newsId(news), ...told[0] }
+        await this.#rows.insertOne({ ...row, by: member.id, at: new Date(context.now()) })
+        written.push(row)
         told.shift()
       }
-      return isAny
+      return written
     } finally {
       this.#untold.unshift(...told)
+    }
+  }
+
+  /** Another node tells what it has written down. */
+  async hear(rows: readonly NumberedNews[], listener: Listener | null): Promise<void> {
+    for (const { _id, what, id } of rows) {
+      if (this.#read.has(_id)) continue
+      this.#read.add(_id)
+      await this.#follow({ what, id }, listener)
     }
   }
 
@@ -87,11 +102,12 @@ export class NewsRows {
     for (const { what, id } of fresh) await this.#follow({ what, id }, listener)
   }
 
-  /** Never rejects. */
+  /** Never rejects. What takes longer goes on beside: the node's beat waits for it. */
   async #follow(news: News, listener: Listener | null): Promise<void> {
-    await listener?.heard(news).catch((error: unknown) => {
+    const following = listener?.heard(news).catch((error: unknown) => {
       this.#unfollowed.push(news)
       this.#deps.log.warn({ ...news, err: toAppError(error) }, 'news of another node not followed yet')
     })
+    await withinTime(followMs, Promise.resolve(following))
   }
 }

@@ -14,7 +14,7 @@ import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { createExclusive, withinTime } from '../../waits.ts'
 import { allSlots, partOf, slotCount, slotOf } from '../slots.ts'
-import type { Lease, News, NodeFacts, Nodes, Owner, SlotWork } from '../slots.ts'
+import type { Lease, News, NodeFacts, Nodes, NumberedNews, Owner, SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { isDuplicate, within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
@@ -206,7 +206,8 @@ class MongoNode implements Nodes {
     this.#warnUnreachable(seen)
     await this.#readSlots(seen)
     await this.#news.read(seen.shared.news, this.#work)
-    if (await this.#news.write()) void this.#work?.announceNews()
+    const written = await this.#news.write()
+    if (written.length > 0) void this.#work?.announceNews(written)
     const slots = this.#slotViews()
     const { state, commands } = stepNode(this.#state, { type: 'looked', at, nodes: seen.nodes.map(viewOf), slots })
     this.#state = state
@@ -355,6 +356,10 @@ class MongoNode implements Nodes {
     const telling = this.#news.tell(news, this.#work)
     this.#telling.add(telling)
     await telling.finally(() => this.#telling.delete(telling))
+  }
+
+  hear(news: readonly NumberedNews[]): Promise<void> {
+    return this.#news.hear(news, this.#work)
   }
 
   async told(): Promise<void> {

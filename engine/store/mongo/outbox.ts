@@ -7,7 +7,7 @@ import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import type { DeliveryCount, OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import { definitions } from '../keyed.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
-import { allSlots, slotCount, slotOfRow, type Lease } from '../slots.ts'
+import { allSlots, slotCount, slotOf, slotOfRow, type Lease } from '../slots.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
 import { rowsOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
@@ -67,10 +67,10 @@ function isTaken(lease: Lease | null, doc: OutboxDoc): boolean {
   return epoch === undefined || epoch < (doc.fence ?? 0)
 }
 
-/** Rows of the slots that this process serves. */
-function servedFilter({ lease }: MongoContext): Filter<OutboxDoc> {
+/** Rows of the slots that this process serves. To name hundreds of slots costs as much as to send some callbacks. */
+function servedFilter({ lease }: MongoContext, userId: string | null): Filter<OutboxDoc> {
   if (lease === null || lease.isWhole) return {}
-  const serving = lease.serving()
+  const serving = userId === null ? lease.serving() : [slotOf(userId)].filter((slot) => lease.serves(slot))
   return serving.length <= slotCount / 2
     ? { slot: { $in: serving } }
     : { slot: { $nin: allSlots.filter((slot) => !lease.serves(slot)) } }
@@ -172,10 +172,10 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
   const options = { ...read, projection: only }
   return {
     ...outboxBasics(keyed),
-    channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context) }, read),
-    pending: async (channelId, exceptAccounts, limit, exceptHistorical) => {
+    channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context, null) }, read),
+    pending: async (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
       const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
-      const rows = outbox.find({ ...waiting, ...servedFilter(context) }, options)
+      const rows = outbox.find({ ...waiting, ...servedFilter(context, userId) }, options)
       return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
     },
     backlog: (channelId) => backlog(context, channelId),

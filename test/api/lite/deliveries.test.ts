@@ -241,7 +241,12 @@ suite('deliveries and the dry run over the API', () => {
     const id = await box.deliver(twin)
     await other.deliver(twin)
     await box.deliver({ subject: 'named too' })
-    await until('all delivered', () => at('/named').length === 5)
+    await until('all delivered', () => at('/named').length === 5, {
+      explain: () =>
+        at('/named')
+          .map(({ raw }) => raw)
+          .join('\n'),
+    })
     const of = async (path: string, message: string, more = '') =>
       (await rig.list(`${path}/deliveries?message_id=${encodeURIComponent(message)}${more}`)).map(
         (row) => row['account_id'],

@@ -98,6 +98,8 @@ async function remove({ service, proxy }: Node): Promise<void> {
 }
 
 const askMs = 2000
+/** A machine that is busy with something else must not end a run without a verdict. */
+export const patientMs = 300_000
 
 /** Accounts that the node watches; 0 when it does not answer. */
 export async function watchedBy({ service }: Node): Promise<number> {
@@ -115,7 +117,7 @@ export async function watched(nodes: readonly Node[]): Promise<number> {
 }
 
 /** Resolves when these nodes watch every account, each one of them. */
-export async function allWatched({ users }: Cluster, nodes: readonly Node[], withinMs = 120_000): Promise<void> {
+export async function allWatched({ users }: Cluster, nodes: readonly Node[], withinMs = patientMs): Promise<void> {
   await until('every account is watched', async () => (await watched(nodes)) === users.length, {
     withinMs,
     everyMs: 100,
@@ -129,7 +131,7 @@ export async function allWatched({ users }: Cluster, nodes: readonly Node[], wit
  */
 export async function evenlyWatched(cluster: Cluster, nodes: readonly Node[]): Promise<void> {
   await until('each node has its part', async () => (await Promise.all(nodes.map(watchedBy))).every((own) => own > 0), {
-    withinMs: 120_000,
+    withinMs: patientMs,
     everyMs: 200,
   })
   await allWatched(cluster, nodes)

@@ -5,16 +5,25 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { part } from '../../support/callbacks.ts'
-import type { Service } from '../../support/service.ts'
+import type { Json, Service } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
 import { benchId, benchMail } from '../lib/mail.ts'
 import type { BenchOptions } from '../lib/options.ts'
 import { header, jsonLine, say, table } from '../lib/report.ts'
 import { percentile, round } from '../lib/statistics.ts'
-import { allWatched, evenlyWatched, startCluster, watched, type Cluster, type Node, type User } from './cluster.ts'
+import {
+  allWatched,
+  evenlyWatched,
+  patientMs,
+  startCluster,
+  watched,
+  type Cluster,
+  type Node,
+  type User,
+} from './cluster.ts'
 
 const goal = { watchedMs: 30_000 }
-const times = { stoppedMs: 40_000, cutMs: 20_000, sendEveryMs: 50, callEveryMs: 100, settleMs: 120_000 }
+const times = { stoppedMs: 40_000, cutMs: 20_000, sendEveryMs: 50, callEveryMs: 100, settleMs: patientMs }
 
 interface Stage {
   readonly cluster: Cluster
@@ -26,6 +35,7 @@ interface Stage {
   /** What calls answered that was neither 200 nor 503. */
   readonly wrong: string[]
   calls: number
+  unanswered: number
 }
 
 export async function nodeFaults(options: BenchOptions): Promise<boolean> {
@@ -56,7 +66,7 @@ async function build(cluster: Cluster, accounts: number): Promise<Stage> {
   await cluster.connect(front.service, accounts)
   await evenlyWatched(cluster, workers)
   const mail = trackMail(cluster)
-  return { cluster, workers, fronts, mail, watchedAfter: [], wrong: [], calls: 0 }
+  return { cluster, workers, fronts, mail, watchedAfter: [], wrong: [], calls: 0, unanswered: 0 }
 }
 
 interface Mail {
@@ -133,26 +143,31 @@ async function sendAll({ cluster, mail }: Stage, over: Over): Promise<void> {
 async function callAll(stage: Stage, over: Over): Promise<void> {
   while (!over.isOver) {
     const { service } = one(stage.fronts)
-    const path = `/lite/users/${one(stage.cluster.users).id}/email_accounts/0/folders/INBOX/messages?limit=1`
-    const { status, body } = await service.api('GET', path)
-    stage.calls += 1
-    if (status !== 200 && status !== 503) stage.wrong.push(`GET ${path}: ${status} ${JSON.stringify(body)}`)
-    const [message] = status === 200 ? (body as { readonly message_id: string }[]) : []
-    if (message !== undefined) {
-      const flags = `${path.replace(/\?.*/, '')}/${encodeURIComponent(message.message_id)}/flags`
-      const answer = await service.api('POST', flags, { seen: Math.random() < 0.5 ? 1 : 0 })
-      stage.calls += 1
-      if (answer.status !== 200 && answer.status !== 503)
-        stage.wrong.push(`POST ${flags}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    }
+    const path = `/lite/users/${one(stage.cluster.users).id}/email_accounts/0/folders/INBOX/messages`
+    const [message] = ((await call(stage, service, 'GET', `${path}?limit=1`)) ?? []) as {
+      readonly message_id: string
+    }[]
+    const flags = `${path}/${encodeURIComponent(message?.message_id ?? '')}/flags`
+    if (message !== undefined) await call(stage, service, 'POST', flags, { seen: Math.random() < 0.5 ? 1 : 0 })
     await pause(times.callEveryMs)
   }
 }
 
+/** The body of a 200; null = another answer, or none: a connection may end while it is at rest. */
+async function call(stage: Stage, service: Service, method: string, path: string, body?: Json): Promise<unknown> {
+  const answer = await service.api(method, path, body).catch(() => null)
+  stage.calls += 1
+  if (answer === null) stage.unanswered += 1
+  else if (answer.status !== 200 && answer.status !== 503)
+    stage.wrong.push(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+  return answer?.status === 200 ? answer.body : null
+}
+
 /** Starts what has ended by itself, as whoever runs the service does. */
-async function supervise({ workers }: Stage, over: Over): Promise<void> {
+async function supervise({ workers, fronts }: Stage, over: Over): Promise<void> {
   while (!over.isOver) {
-    for (const { service } of workers) if (!isDeliberate.has(service) && hasEnded(service)) await startAgain(service)
+    for (const { service } of [...workers, ...fronts])
+      if (!isDeliberate.has(service) && hasEnded(service)) await startAgain(service)
     await pause(250)
   }
 }
@@ -235,7 +250,7 @@ async function disturb(stage: Stage, seconds: number): Promise<void> {
     const began = performance.now()
     await act(stage)
     await until('every account is watched', async () => (await watched(stage.workers)) === stage.cluster.users.length, {
-      withinMs: 120_000,
+      withinMs: patientMs,
       everyMs: 200,
       explain: () => stage.workers.map((node) => `--- ${node.name}\n${node.service.log().slice(-3000)}`).join('\n'),
     })
@@ -245,7 +260,7 @@ async function disturb(stage: Stage, seconds: number): Promise<void> {
   }
 }
 
-function report(options: BenchOptions, { mail, watchedAfter, wrong, calls, cluster }: Stage): boolean {
+function report(options: BenchOptions, { mail, watchedAfter, wrong, calls, unanswered, cluster }: Stage): boolean {
   const { sent, lost, newIds, outOfOrder } = mail.facts()
   const by = Map.groupBy(watchedAfter, ({ fault }) => fault)
   table(
@@ -262,12 +277,22 @@ function report(options: BenchOptions, { mail, watchedAfter, wrong, calls, clust
   for (const line of bugs.slice(0, 10)) say(line)
   const longest = Math.max(...watchedAfter.map(({ ms }) => ms))
   say(`sent ${sent}, lost ${lost}, repeated under a new id ${newIds}, out of order ${outOfOrder}`)
-  say(`calls ${calls}, wrong answers ${wrong.length}`)
+  say(`calls ${calls}, wrong answers ${wrong.length}, no answer ${unanswered}`)
   const isKept = lost === 0 && newIds === 0 && outOfOrder === 0 && wrong.length === 0 && bugs.length === 0
   const ok = isKept && (longest <= goal.watchedMs || options.untimed)
   say(
     `goal: nothing lost, repeated or out of order, watched again within ${goal.watchedMs / 1000} s: ${ok ? 'met' : 'MISSED'}`,
   )
-  jsonLine('nodes --faults', { sent, lost, newIds, outOfOrder, calls, wrong: wrong.length, watchedAfter, ok })
+  jsonLine('nodes --faults', {
+    sent,
+    lost,
+    newIds,
+    outOfOrder,
+    calls,
+    wrong: wrong.length,
+    unanswered,
+    watchedAfter,
+    ok,
+  })
   return ok
 }

@@ -182,10 +182,12 @@ export interface Burst {
   readonly eventsPerSecond: number
   /** Of all nodes together. */
   readonly cpuMsPerEvent: number
+  /** Without what they use in that time when nothing comes. */
+  readonly beyondIdle: number
 }
 
 /** Mail to all accounts at once, until each message is told of. */
-export async function burst(cluster: Cluster, series: string, count: number): Promise<Burst> {
+export async function burst(cluster: Cluster, series: string, count: number, rest?: Idle): Promise<Burst> {
   const { users, receiver, dovecot, nodes } = cluster
   const told = new Set<string>()
   receiver.onCallback(({ body }) => {
@@ -205,11 +207,13 @@ export async function burst(cluster: Cluster, series: string, count: number): Pr
   // What is written down of the last callbacks.
   await pause(1000)
   const cpuMs = cpu()
+  const idleMs = ((rest?.cpuPercent ?? 0) / 100) * (performance.now() - began)
   receiver.onCallback(() => undefined)
   await inParallel(clients, 8, (client) => client.close())
   return {
     nodes: nodes.length,
     eventsPerSecond: Math.round(told.size / seconds),
     cpuMsPerEvent: Math.round((cpuMs / told.size) * 100) / 100,
+    beyondIdle: Math.round(((cpuMs - idleMs) / told.size) * 100) / 100,
   }
 }

@@ -1,0 +1,69 @@
+/** News between two nodes: told straight, read from the database by who missed that, and followed once. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { createMongoStore } from '../../engine/store/mongo/index.ts'
+import type { Store } from '../../engine/store/port.ts'
+import type { NumberedNews } from '../../engine/store/slots.ts'
+import { needs } from '../support/require.ts'
+import { testDatabase, type TestDatabase, work } from './mongo-server.ts'
+
+suite('news between nodes', needs('mongodb'), () => {
+  let database: TestDatabase
+  const stores: Store[] = []
+  const announced: NumberedNews[][] = []
+  const heard: string[] = []
+  let isStuck = false
+  before(async () => {
+    database = testDatabase()
+    // They look when the test says so.
+    const times = { beatMs: 3_600_000, silentMs: 3_600_000 }
+    const options = { uri: database.uri, pool: 3, timeoutMs: 5000, log: silentLogger, lost: () => undefined, ...times }
+    for (let at = 0; at < 2; at += 1) stores.push(await createMongoStore(options))
+    const [first, second] = nodes()
+    await first.start({ ...work(), announceNews: (news) => Promise.resolve(announced.push([...news])) }, null)
+    const follow = ({ id }: { readonly id: string }): Promise<void> => {
+      heard.push(id)
+      return isStuck ? new Promise(() => undefined) : Promise.resolve()
+    }
+    await second.start({ ...work(), heard: follow }, null)
+    await first.look()
+  })
+  after(async () => {
+    for (const store of stores) await store.close()
+    await database.remove()
+  })
+  const nodes = () => {
+    const [first, second] = stores
+    assert(first !== undefined && second !== undefined)
+    return [first.nodes, second.nodes] as const
+  }
+
+  test('what is told is followed without a look, what is not at the next one, each once', async () => {
+    const [first, second] = nodes()
+    await first.tell({ what: 'webhook', id: 'told' })
+    await first.tell({ what: 'webhook', id: 'missed' })
+    const [told = []] = announced
+    assert.deepEqual(
+      told.map(({ what, id }) => [what, id]),
+      [['webhook', 'told']],
+    )
+    await second.hear(told)
+    await second.hear(told)
+    assert.deepEqual(heard, ['told'])
+    await second.look()
+    await second.look()
+    assert.deepEqual(heard, ['told', 'missed'])
+  })
+
+  test('news that take long to follow do not hold up the beat', async () => {
+    const [first, second] = nodes()
+    isStuck = true
+    await first.tell({ what: 'webhook', id: 'stuck' })
+    await second.look()
+    isStuck = false
+    await first.tell({ what: 'webhook', id: 'next' })
+    await second.look()
+    assert.deepEqual(heard.slice(2), ['stuck', 'next'])
+  })
+})
