@@ -16,20 +16,13 @@
  * one. A UID below uidNext that the index lacks is noted in the cursor with a new generation before it is read, and
  * stays there until it is stored: a crash in between repeats the same ids.
  */
-import { createHash } from 'node:crypto'
 import { ownMessageId, readHeaders } from '../messages/headers.ts'
 import type { MessageFacts, AccountRecord, FolderCursor, MessageRecord, Place, UidAgain } from '../store/records.ts'
+import { digest } from '../store/ids.ts'
 import { liesAt } from '../store/rows.ts'
 import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
 
-function hashOf(parts: readonly (string | number)[]): string {
-  const hash = createHash('sha256')
-  for (const part of parts) {
-    const text = String(part)
-    hash.update(`${text.length}:${text},`)
-  }
-  return hash.digest('hex').slice(0, 40)
-}
+const hashOf = (...parts: readonly (string | number)[]): string => digest(40, ...parts)
 
 /** INTERNALDATE has seconds on the wire; 0 when the server left it out. */
 function second(internalDate: number | null): number {
@@ -50,10 +43,10 @@ export function identityOf(
   const messageId = ownMessageId(values('message-id'))
   const arrival = second(fetched.internalDate)
   if (messageId === null) {
-    return `hdr:${hashOf([fetched.headers.toString('latin1'), fetched.size, arrival])}`
+    return `hdr:${hashOf(fetched.headers.toString('latin1'), fetched.size, arrival)}`
   }
-  const said = hashOf(['from', 'date', 'subject'].flatMap((name) => values(name).slice(0, 1)))
-  return `mid:${hashOf([messageId, fetched.size, arrival, said])}`
+  const said = hashOf(...['from', 'date', 'subject'].flatMap((name) => values(name).slice(0, 1)))
+  return `mid:${hashOf(messageId, fetched.size, arrival, said)}`
 }
 
 /**

@@ -167,7 +167,6 @@ function placementOf(context: PlanContext, { fetched }: ReadMessage, generation:
     flags: normalFlags(fetched.flags ?? []),
     modseq: fetched.modseq ?? '0',
     rev: 0,
-    quiet: false,
   }
 }
 

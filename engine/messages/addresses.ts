@@ -164,6 +164,7 @@ function opensGroup({ angle, words }: Draft, next: string | undefined): boolean 
  * decoded yet. Groups are flattened; entries with neither name nor address are left out; at most `limit`. Never throws.
  */
 export function parseAddresses(text: string, limit: number = maxAddresses): Address[] {
+  if (text === '') return []
   const closers = { '(': text.lastIndexOf(')'), '"': text.lastIndexOf('"') }
   const addresses: Address[] = []
   let draft = newDraft()

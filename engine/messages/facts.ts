@@ -2,7 +2,7 @@
  * One fetched message → what the index keeps of it. Pure, bounded, never throws: whatever a header says, there are
  * facts, with '' , null or [] where it says nothing readable.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { maxAddresses, parseAddresses } from './addresses.ts'
 import { parseDate } from './dates.ts'
 import { decodeWords, maxLineLength, oneLine } from './encoded-words.ts'
@@ -45,9 +45,11 @@ function addressesOf(headers: Headers): MessageAddresses {
 }
 
 function listHeadersOf(headers: Headers): Record<string, string> {
-  const names = [...new Set(headers.fields.map(({ name }) => name))].filter((name) => name.startsWith('list-'))
+  const names = headers.fields.flatMap(({ name }) => (name.startsWith('list-') ? [name] : []))
   return Object.fromEntries(
-    names.slice(0, 50).map((name) => [name, oneLine(decodeWords(rawValue(headers, name)), maxLineLength)]),
+    [...new Set(names)]
+      .slice(0, 50)
+      .map((name) => [name, oneLine(decodeWords(rawValue(headers, name)), maxLineLength)]),
   )
 }
 
@@ -93,12 +95,11 @@ export function factsOf(
   const references = cappedReferences(messageIdsOf(rawValues(headers, 'references').join(' ')))
   const receivedHeaders = receivedOf(headers)
   const hints = { hostedThreadId: fetched.threadId, references, inReplyTo, emailMessageId }
-  const headerHash = createHash('sha256').update(fetched.headers).digest('hex')
   return {
     emailMessageId,
     hostedMessageId: fetched.emailId,
     hostedThreadId: fetched.threadId,
-    threadId: threadIdOf(accountId, hints, headerHash),
+    threadId: threadIdOf(accountId, hints, () => hash('sha256', fetched.headers, 'hex')),
     ...timesOf(headers, fetched.internalDate, receivedHeaders),
     size: fetched.size,
     subject: oneLine(decodeWords(rawValue(headers, 'subject')), maxLineLength),

@@ -129,7 +129,7 @@ export function headerBlockText(block: Uint8Array): string {
 }
 
 /** What RFC 5322 allows in an id is narrower; white space and brackets are what no id may hold. */
-const bracketed = /<([^<>]{1,2000})>/g
+const bracketed = /<[^<>]{1,2000}>/g
 
 function cleaned(text: string): string {
   // A folded id got white space where the line broke.
@@ -141,7 +141,8 @@ function cleaned(text: string): string {
  * is no bracketed one. Never throws.
  */
 export function messageIdsOf(text: string): string[] {
-  const inBrackets = Array.from(text.matchAll(bracketed), (match) => cleaned(match[1] ?? ''))
+  if (text === '') return []
+  const inBrackets = (text.match(bracketed) ?? []).map((found) => cleaned(found.slice(1, -1)))
   const found = inBrackets.length > 0 ? inBrackets : bareIds(text)
   return [...new Set(found)].filter((id) => id !== '' && id.length <= maxMessageIdLength)
 }
@@ -274,13 +275,13 @@ function joinSegments(segments: readonly Segment[]): string {
  * byte.
  */
 function plainValue(value: string): string {
-  const prefix = charsetPrefix.exec(value)
-  if (prefix?.[1] !== undefined && value.includes('%') && isKnownCharset(prefix[1])) {
+  const prefix = value.includes('%') ? charsetPrefix.exec(value) : null
+  if (prefix?.[1] !== undefined && isKnownCharset(prefix[1])) {
     return decodeText(escapedBytes(value.slice(prefix[0].length), percent), prefix[1])
   }
+  if (!/[\u0080-\u00ff]/.test(value) || /[^\u0000-\u00ff]/.test(value)) return decodeWords(value)
   const bytes = Buffer.from(value, 'latin1')
-  const byteByByte = /[\u0080-\u00ff]/.test(value) && !/[^\u0000-\u00ff]/.test(value) && isUtf8(bytes)
-  return decodeWords(byteByByte ? decodeText(bytes, 'utf-8') : value)
+  return decodeWords(isUtf8(bytes) ? decodeText(bytes, 'utf-8') : value)
 }
 
 /**
@@ -291,7 +292,7 @@ export function resolveParameters(parameters: Readonly<Record<string, string>>):
   const plain = new Map<string, string>()
   const extended = new Map<string, Segment[]>()
   for (const [name, value] of Object.entries(parameters).slice(0, maxParameters)) {
-    const match = /^([^*]+)\*(?:(\d{1,4})(\*)?)?$/.exec(name.toLowerCase())
+    const match = name.includes('*') ? /^([^*]+)\*(?:(\d{1,4})(\*)?)?$/.exec(name.toLowerCase()) : null
     if (!match?.[1]) {
       plain.set(name.toLowerCase(), plainValue(value))
       continue

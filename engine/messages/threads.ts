@@ -17,12 +17,12 @@ type ThreadHints = Pick<MessageRecord, 'hostedThreadId' | 'references' | 'inRepl
  * names its parent as the root, and has the thread's id only when that parent began it: `ancestorsOf` finds the way to
  * the others.
  */
-export function threadRoot(hints: ThreadHints, fallback: string): string {
+export function threadRoot(hints: ThreadHints, fallback: () => string): string {
   if (hints.hostedThreadId !== null) return `hosted:${hints.hostedThreadId}`
-  return hints.references[0] ?? hints.inReplyTo ?? hints.emailMessageId ?? fallback
+  return hints.references[0] ?? hints.inReplyTo ?? hints.emailMessageId ?? fallback()
 }
 
-export function threadIdOf(accountId: string, hints: ThreadHints, fallback: string): string {
+export function threadIdOf(accountId: string, hints: ThreadHints, fallback: () => string): string {
   return threadId(accountId, threadRoot(hints, fallback))
 }
 
@@ -170,5 +170,5 @@ async function conversation(reads: Reads, message: MessageRecord): Promise<Conve
 
 /** What the index calls the thread of a hosted provider. */
 export function hostedThread(accountId: string, hostedThreadId: string): string {
-  return threadIdOf(accountId, { hostedThreadId, references: [], inReplyTo: null, emailMessageId: null }, '')
+  return threadIdOf(accountId, { hostedThreadId, references: [], inReplyTo: null, emailMessageId: null }, () => '')
 }

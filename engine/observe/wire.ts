@@ -153,7 +153,7 @@ function trimmed(blocks: readonly Block[]): readonly Block[] {
 function shown(line: string): string {
   const text = line.slice(3)
   const masked = line.startsWith('C: ') ? `> ${client(text)}` : `< ${server(text)}`
-  return masked.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, longestLine)
+  return masked.slice(0, longestLine).replaceAll(/[^\x20-\x7e]/g, '?')
 }
 
 /** Commands whose arguments are no secret, and no words of a mail. */

@@ -20,7 +20,7 @@ export function newToken(): string {
 }
 
 /** Hash of parts, unambiguous whatever the parts hold. `length` hex characters. */
-function digest(length: number, ...parts: readonly (string | number)[]): string {
+export function digest(length: number, ...parts: readonly (string | number)[]): string {
   let whole = ''
   for (const part of parts) {
     const text = String(part)

@@ -153,8 +153,6 @@ export interface Placement {
    * its changes. When the use was noticed, in ms since 1970. Absent = 0, the first.
    */
   readonly generation?: number
-  /** Put there by our own MOVE or COPY, which reported it: the sync does not report it again. */
-  readonly quiet: boolean
 }
 
 /** Names a placement. */

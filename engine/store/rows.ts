@@ -173,7 +173,7 @@ export function newMessage(accountId: string, added: AddedMessage, now: number):
   }
 }
 
-/** One that is there stays as it is (quiet, or with newer flags). What had vanished from this very place is back. */
+/** One that is there stays as it is (perhaps with newer flags). What had vanished from this very place is back. */
 export function addPlacement(record: MessageRecord, placement: Placement): MessageRecord {
   if (record.placements.some((there) => liesAt(there, placement))) return record
   return {

@@ -312,7 +312,7 @@ function sampleMessage(now: number): MessageRecord {
     attachments: [],
     firstChangeId: null,
     indexedAt: now,
-    placements: [{ folderId, path: 'INBOX', uidValidity: '1', uid: 1, flags: [], modseq: '0', rev: 0, quiet: false }],
+    placements: [{ folderId, path: 'INBOX', uidValidity: '1', uid: 1, flags: [], modseq: '0', rev: 0 }],
     gone: [],
   }
 }

@@ -60,7 +60,8 @@ function oldMessage({ id: accountId }: AccountRecord, uid: number): MessageRecor
   const flags = uid % 3 === 0 ? ['$Label', '\\Seen'] : ['\\Flagged']
   const at = (path: string): Placement => {
     const place = { folderId: folderId(accountId, path), path, uidValidity: '1', uid }
-    return { ...place, flags, modseq: '1', rev: 0, quiet: false }
+    // A field of that time, which nothing reads any more.
+    return { ...place, flags, modseq: '1', rev: 0, ...{ quiet: false } }
   }
   const facts = messageFacts()
   const added = { id: messageId(accountId, identity), identity, facts, placement: at('INBOX'), firstChangeId: null }

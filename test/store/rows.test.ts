@@ -14,7 +14,6 @@ const placement: Placement = {
   flags: [],
   modseq: '0',
   rev: 0,
-  quiet: false,
 }
 
 function keysOf(from: readonly string[], to: readonly string[] = [], attached = false): string[] {

@@ -230,7 +230,7 @@ describe('index rows', () => {
       const held = await store.messages.knownUids((await mailbox.folder(one.to)).id, '1', one.toUid, one.toUid)
       // a server never gives one UID to two messages
       const to = mailbox.added(one.to, one.toUid).placement
-      if (held.length === 0) await mailbox.apply(one.to, { added: [{ ...chosen, placement: { ...to, quiet: true } }] })
+      if (held.length === 0) await mailbox.apply(one.to, { added: [{ ...chosen, placement: to }] })
       const reported = [{ messageId: chosen.id, folderId, uidValidity: '1', uid: one.uid }]
       await mailbox.apply(one.where, { vanished: [one.uid], reported })
     }

@@ -60,16 +60,28 @@ test('hosted ids are kept and name the thread', () => {
 
 test('thread: first reference, else the message replied to, else its own id, else itself', () => {
   const none = { hostedThreadId: null, references: [], inReplyTo: null, emailMessageId: null }
-  assert.equal(threadRoot({ ...none, references: ['r', 'p'], inReplyTo: 'p', emailMessageId: 'm' }, 'f'), 'r')
-  assert.equal(threadRoot({ ...none, inReplyTo: 'p', emailMessageId: 'm' }, 'f'), 'p')
-  assert.equal(threadRoot({ ...none, emailMessageId: 'm' }, 'f'), 'm')
-  assert.equal(threadRoot(none, 'f'), 'f')
+  assert.equal(
+    threadRoot({ ...none, references: ['r', 'p'], inReplyTo: 'p', emailMessageId: 'm' }, () => 'f'),
+    'r',
+  )
+  assert.equal(
+    threadRoot({ ...none, inReplyTo: 'p', emailMessageId: 'm' }, () => 'f'),
+    'p',
+  )
+  assert.equal(
+    threadRoot({ ...none, emailMessageId: 'm' }, () => 'f'),
+    'm',
+  )
+  assert.equal(
+    threadRoot(none, () => 'f'),
+    'f',
+  )
   const first = factsOf('a', fetchedOf(Buffer.from('Message-ID: <m@x>\r\n\r\n')))
   const reply = factsOf('a', fetchedOf(Buffer.from('Message-ID: <n@x>\r\nReferences: <m@x>\r\n\r\n')))
   assert.equal(first.threadId, reply.threadId)
   assert.notEqual(
-    threadIdOf('a', { ...none, emailMessageId: 'm' }, ''),
-    threadIdOf('b', { ...none, emailMessageId: 'm' }, ''),
+    threadIdOf('a', { ...none, emailMessageId: 'm' }, () => ''),
+    threadIdOf('b', { ...none, emailMessageId: 'm' }, () => ''),
   )
   assert.deepEqual(answeredIds({ inReplyTo: 'p', references: ['r', 'q'] }), ['p', 'q'])
   assert.deepEqual(answeredIds({ inReplyTo: 'p', references: ['r', 'p'] }), ['p'])

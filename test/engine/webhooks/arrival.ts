@@ -48,7 +48,6 @@ export function messageOf(
     flags,
     modseq: '0',
     rev: 0,
-    quiet: false,
   }
   return {
     ...arrival.facts,

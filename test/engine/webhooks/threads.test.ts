@@ -17,7 +17,7 @@ suite('a thread whose replies leave References out', () => {
       inReplyTo: parent === null ? null : id(parent),
       emailMessageId: id(name),
     }
-    return { ...facts(name), ...hints, threadId: threadIdOf(account.id, hints, name) }
+    return { ...facts(name), ...hints, threadId: threadIdOf(account.id, hints, () => name) }
   }
 
   const sentOf = async (thread: string, mails: readonly MessageFacts[]): Promise<string[]> => {
