@@ -14,17 +14,23 @@ export type WeighedPart = readonly [weight: number, part: Part]
 const stepWeight = 1500
 const contactWeight = 4
 
-export function inSteps(parts: Iterable<WeighedPart>): Required<Part>[] {
-  const steps: Part[][] = [[]]
-  let left = stepWeight
-  for (const [weight, part] of parts) {
-    if (weight > left && steps.at(-1)?.length !== 0) {
-      steps.push([])
+/** In order, as many together as one step takes. */
+export function byWeight<T>(items: Iterable<readonly [weight: number, item: T]>): T[][] {
+  const steps: T[][] = []
+  let left = 0
+  for (const [weight, item] of items) {
+    const step = steps.at(-1)
+    if (step === undefined || weight > left) {
+      steps.push([item])
       left = stepWeight
-    }
+    } else step.push(item)
     left -= weight
-    steps.at(-1)?.push(part)
   }
+  return steps
+}
+
+export function inSteps(parts: Iterable<WeighedPart>): Required<Part>[] {
+  const steps = byWeight(parts)
   return steps.map((step) => ({
     contacts: step.flatMap(({ contacts = [] }) => contacts),
     added: step.flatMap(({ added = [] }) => added),

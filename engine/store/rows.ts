@@ -68,8 +68,11 @@ function threadKey(threadId: string): string {
 /** Keys of one message's addresses: senders first, then To, Cc, Bcc. A filter finds the message by no others. */
 const mostAddressKeys = 2000
 
+/** The facts that keys are made of. */
+export type KeyFacts = Pick<MessageFacts, 'threadId' | 'attachments' | 'addresses'>
+
 /** The keys that facts alone give: they never change. */
-function factKeys({ threadId, attachments, addresses }: MessageFacts, most: number): string[] {
+function factKeys({ threadId, attachments, addresses }: KeyFacts, most: number): string[] {
   const keys = new Set<string>()
   for (const field of addressFields) {
     for (const one of addresses[field]) {
@@ -80,8 +83,11 @@ function factKeys({ threadId, attachments, addresses }: MessageFacts, most: numb
   return [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
 }
 
+/** What a step looks at and changes: little, whatever mail says of itself. */
+export type Placed = Pick<MessageRecord, 'id' | 'placements' | 'gone'>
+
 /** A message lies somewhere; else the row is a tombstone. */
-export function isLive(record: MessageRecord): boolean {
+export function isLive(record: Pick<Placed, 'placements'>): boolean {
   return record.placements.length > 0
 }
 
@@ -98,18 +104,18 @@ export function isMarked({ flags }: Pick<Placement, 'flags'>): boolean {
 }
 
 /** The keys that come and go with the placements and their flags. */
-export function placeKeys(record: MessageRecord): string[] {
+export function placeKeys(record: Pick<Placed, 'placements'>): string[] {
   const folders = new Set(record.placements.map((placement) => folderKey(placement.folderId)))
   return record.placements.some(isMarked) ? [...folders, deletedKey] : [...folders]
 }
 
 /** Every key of the message, without repeats; none for a tombstone. `most` = of its addresses. */
-export function messageKeys(record: MessageRecord, most = mostAddressKeys): string[] {
+export function messageKeys(record: KeyFacts & Pick<Placed, 'placements'>, most = mostAddressKeys): string[] {
   return isLive(record) ? [...placeKeys(record), ...factKeys(record, most)] : []
 }
 
 /** When the oldest disappearance that was not reported yet was seen; null = there is none. */
-export function goneAt(record: MessageRecord): number | null {
+export function goneAt(record: Placed): number | null {
   return record.gone.length === 0 ? null : Math.min(...record.gone.map((gone) => gone.at))
 }
 
@@ -174,7 +180,7 @@ export function newMessage(accountId: string, added: AddedMessage, now: number):
 }
 
 /** One that is there stays as it is (perhaps with newer flags). What had vanished from this very place is back. */
-export function addPlacement(record: MessageRecord, placement: Placement): MessageRecord {
+export function addPlacement<R extends Placed>(record: R, placement: Placement): R {
   if (record.placements.some((there) => liesAt(there, placement))) return record
   return {
     ...record,
@@ -184,7 +190,7 @@ export function addPlacement(record: MessageRecord, placement: Placement): Messa
 }
 
 /** Older flags (a lower rev than stored, because others were written in between) are left out. */
-function updateFlags(record: MessageRecord, folder: Omit<Place, 'uid'>, update: FlagUpdate): MessageRecord {
+function updateFlags<R extends Placed>(record: R, folder: Omit<Place, 'uid'>, update: FlagUpdate): R {
   const place = { ...folder, uid: update.uid }
   const { flags, modseq, rev } = update
   const there = record.placements.find((placement) => liesAt(placement, place))
@@ -195,7 +201,7 @@ function updateFlags(record: MessageRecord, folder: Omit<Place, 'uid'>, update: 
 }
 
 /** Placements that are no longer there become `gone` with this time, to be reported later. */
-export function vanishWhere(record: MessageRecord, lost: (placement: Placement) => boolean, at: number): MessageRecord {
+export function vanishWhere<R extends Placed>(record: R, lost: (placement: Placement) => boolean, at: number): R {
   const away = record.placements.filter(lost)
   if (away.length === 0) return record
   const gone = away.map(({ folderId, path, uidValidity, uid, generation, flags }): GonePlacement => {
@@ -206,16 +212,16 @@ export function vanishWhere(record: MessageRecord, lost: (placement: Placement) 
 }
 
 /** The message of a mailbox that the account is no more: it lies nowhere, and nothing is reported. */
-export function leftBehind(record: MessageRecord): MessageRecord {
+export function leftBehind<R extends Placed>(record: R): R {
   return record.placements.length === 0 ? record : { ...record, placements: [] }
 }
 
-export function vanish(record: MessageRecord, place: Place, at: number): MessageRecord {
+export function vanish<R extends Placed>(record: R, place: Place, at: number): R {
   return vanishWhere(record, (placement) => liesAt(placement, place), at)
 }
 
 /** The disappearance from this place has been reported. */
-function markReported(record: MessageRecord, place: Place): MessageRecord {
+function markReported<R extends Placed>(record: R, place: Place): R {
   if (!record.gone.some((gone) => liesAt(gone, place))) return record
   return { ...record, gone: record.gone.filter((gone) => !liesAt(gone, place)) }
 }
@@ -258,7 +264,7 @@ export function checkRoom(limit: string, most: number, there: number): void {
 /* What a batch does to message rows, the same for both stores: the rows it makes, and the steps of those there. */
 
 /** A pure step; the very same record when there is nothing to do. Repeating it on its outcome must do nothing. */
-export type Step = (record: MessageRecord) => MessageRecord
+export type Step = <R extends Placed>(record: R) => R
 
 /** A stored message that has a place of the batch's folder among the UIDs the batch speaks of. */
 export interface Holder {
@@ -316,11 +322,11 @@ export function stepsOf(
 }
 
 /** The place goes without a report. */
-export function giveUp(row: MessageRecord, place: Placement): MessageRecord {
+export function giveUp<R extends Placed>(row: R, place: Placement): R {
   const placements = row.placements.filter((there) => !liesAt(there, place))
   return placements.length === row.placements.length ? row : { ...row, placements }
 }
 
-export function taken(record: MessageRecord, steps: readonly Step[] = []): MessageRecord {
+export function taken<R extends Placed>(record: R, steps: readonly Step[] = []): R {
   return steps.reduce((row, step) => step(row), record)
 }

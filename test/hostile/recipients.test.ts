@@ -61,6 +61,10 @@ suite('mail to 5,000 recipients', () => {
     const away = await holdOf(() => store.sync.apply(gone))
     assert.ok(away.ms <= 50, `the loop was held for ${Math.round(away.ms)} ms when it went`)
     assert.equal(await store.messages.count(account.id, { to: ['example'] }), 0)
+    const back = await mailbox.batch('INBOX', { added })
+    const again = await holdOf(() => store.sync.apply(back))
+    assert.ok(again.ms <= 50, `the loop was held for ${Math.round(again.ms)} ms when it was back`)
+    assert.equal(await store.messages.count(account.id, { to: ['example'] }), mails)
   })
 
   test('a long step of the store is reported with its owner', async (t) => {

@@ -9,7 +9,7 @@ import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
 import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
 import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
-import { changeMessages } from './messages.ts'
+import { changeMessages, readPlaced } from './messages.ts'
 
 const folderOrder = { path: 1 } as const
 
@@ -113,7 +113,7 @@ export async function forgetFolder(
   const { messages } = context.collections
   const at = context.now()
   const where = othersFilter(accountId, folderId, keepUidValidity)
-  const docs = await messages.find(where, context.read).limit(limit).toArray()
+  const docs = await readPlaced(context, where, limit)
   const lost = (there: Placement): boolean => there.folderId === folderId && there.uidValidity !== keepUidValidity
   if (docs.length > 0) await beginCounting(context, folderId)
   await changeMessages(context, accountId, docs, (record) => vanishWhere(record, lost, at))

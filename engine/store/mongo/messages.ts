@@ -8,12 +8,13 @@ import { LRUCache } from 'lru-cache'
 import type { AnyBulkWriteOperation, Document, Filter, FindCursor, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
+import { byWeight } from '../batch-steps.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
-import type { Step } from '../rows.ts'
+import type { KeyFacts, Placed, Step } from '../rows.ts'
 import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
 import { beginning, between, containing, orNull, rowsOf, shapes } from './documents.ts'
-import type { MessageDoc, MongoContext } from './documents.ts'
+import type { KeyDoc, MessageDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
 const { record: messageRecord, only } = shapes.messages
@@ -32,61 +33,122 @@ export function messageDoc(record: MessageRecord, counted: readonly string[] = [
   }
 }
 
-/** A row that is written by others this often in a row is not a busy row but a fault. */
-const tries = 20
+/** What a change needs of a row, few bytes whatever mail says: a message to thousands of people has 300 kB. */
+type PlacedDoc = Pick<MessageDoc, '_id' | 'accountId' | 'placements' | 'gone' | 'goneAt' | 'v'>
 
-function update(doc: MessageDoc, step: Step, changes: CountChanges): AnyBulkWriteOperation<MessageDoc> | null {
-  const record = messageRecord(doc)
-  const next = step(record)
-  if (next === record) return null
-  countChange(changes, record.placements, next.placements)
-  const at = goneAt(next)
-  const { placements, gone } = next
-  const derived = { ...keysAfter(record, next), ...(at === null ? {} : { goneAt: at }) }
+const placedOnly = { accountId: 1, placements: 1, gone: 1, goneAt: 1, v: 1 } as const
+
+/** Rows to change. `limit`: 0 = all of them. */
+export function readPlaced(context: MongoContext, where: Filter<MessageDoc>, limit = 0): Promise<PlacedDoc[]> {
+  const { collections, read } = context
+  return collections.messages.find<PlacedDoc>(where, { ...read, projection: placedOnly, limit }).toArray()
+}
+
+/** What a step makes of a row, and of the keys of its places. */
+interface Change {
+  readonly doc: PlacedDoc
+  readonly before: Placed
+  readonly after: Placed
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+}
+
+function changeOf(doc: PlacedDoc, step: Step): Change | null {
+  const before: Placed = { id: doc._id, placements: doc.placements, gone: doc.gone }
+  const after = step(before)
+  if (after === before) return null
+  const [had, has] = [placeKeys(before), placeKeys(after)]
+  const without = (keys: readonly string[], others: readonly string[]) => keys.filter((key) => !others.includes(key))
+  return { doc, before, after, added: without(has, had), removed: without(had, has) }
+}
+
+/** A tombstone that comes back has no keys yet. And of a row's keys one update adds some, or takes some away. */
+function needsFacts({ before, after, added, removed }: Change): boolean {
+  return isLive(after) && (!isLive(before) || (added.length > 0 && removed.length > 0))
+}
+
+/** `keys`: all of them, of a row that needs them. */
+function operationOf(
+  { doc, after, added, removed }: Change,
+  keys?: readonly string[],
+): AnyBulkWriteOperation<MessageDoc> {
+  const at = goneAt(after)
+  const { placements, gone } = after
+  const all = isLive(after) ? keys : []
+  const place = added.length > 0 ? { $addToSet: { keys: { $each: [...added] } } } : { $pullAll: { keys: [...removed] } }
   return {
     updateOne: {
       filter: { _id: doc._id, accountId: doc.accountId, v: doc.v },
       update: {
-        $set: { placements, gone, ...derived },
+        $set: {
+          placements,
+          gone,
+          live: isLive(after),
+          ...(all && { keys: all }),
+          ...(at === null ? {} : { goneAt: at }),
+        },
         $inc: { v: 1 },
+        ...(all === undefined && added.length + removed.length > 0 ? place : {}),
         ...(at === null && doc.goneAt !== undefined ? { $unset: { goneAt: 1 } } : {}),
       },
     },
   }
 }
 
-/** The facts never change: keys and life follow from the placements alone, of the flags from \Deleted. */
-function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<MessageDoc, 'live' | 'keys'>> {
-  const [had, has] = [placeKeys(before), placeKeys(after)]
-  if (had.length === has.length && had.every((key, index) => key === has[index])) return {}
-  return { live: isLive(after), keys: messageKeys(after) }
+/**
+ * All keys of these rows as they will be. The facts never change: they may be read by themselves, one message after the
+ * other, since one to thousands of people takes some 10 ms to be turned from BSON.
+ */
+async function allKeys(
+  { collections: { messages }, read }: MongoContext,
+  accountId: string,
+  changes: readonly Change[],
+): Promise<Map<string, string[]>> {
+  const keys = new Map<string, string[]>()
+  if (changes.length === 0) return keys
+  const places = new Map(changes.map(({ doc, after }) => [doc._id, after.placements]))
+  const options = { ...read, projection: { threadId: 1, attachments: 1, addresses: 1 }, batchSize: 1 }
+  const rows = messages.find<KeyFacts & KeyDoc>({ accountId, _id: { $in: [...places.keys()] } }, options)
+  for await (const { _id, ...facts } of rows)
+    keys.set(_id, messageKeys({ ...facts, placements: places.get(_id) ?? [] }))
+  return keys
 }
 
+/** Answers how many rows were as they had been read. */
+async function write(context: MongoContext, accountId: string, changes: readonly Change[]): Promise<number> {
+  const keys = await allKeys(context, accountId, changes.filter(needsFacts))
+  const weighed = changes.map((change) => {
+    const all = keys.get(change.doc._id)
+    return [1 + (all?.length ?? 0), operationOf(change, all)] as const
+  })
+  let matched = 0
+  for (const operations of byWeight(weighed))
+    matched += (await context.collections.messages.bulkWrite(operations, { ordered: false })).matchedCount
+  return matched
+}
+
+/** A row that is written by others this often in a row is not a busy row but a fault. */
+const tries = 20
+
 /**
- * In one bulk; those that were written meanwhile again, until the step has nothing left to do. Answers what becomes of
- * the counts of folders; null = an earlier write came in between, and it is not known.
+ * Takes the step on each row; on those that were written meanwhile again, until it has nothing left to do. Answers what
+ * becomes of the counts of folders; null = an earlier write came in between, and it is not known.
  */
 export async function changeMessages(
-  { collections: { messages } }: MongoContext,
+  context: MongoContext,
   accountId: string,
-  docs: readonly MessageDoc[],
+  docs: readonly PlacedDoc[],
   step: Step,
 ): Promise<CountChanges | null> {
-  const changes: CountChanges = new Map()
+  const counts: CountChanges = new Map()
   let pending = docs
   for (let attempt = 0; attempt < tries; attempt += 1) {
-    const operations = pending.flatMap((doc) => {
-      const operation = update(doc, step, changes)
-      return operation ? [{ id: doc._id, operation }] : []
-    })
-    if (operations.length === 0) return attempt === 0 ? changes : null
-    const result = await messages.bulkWrite(
-      operations.map(({ operation }) => operation),
-      { ordered: false },
-    )
-    if (result.matchedCount === operations.length) return attempt === 0 ? changes : null
-    const ids = operations.map(({ id }) => id)
-    pending = await messages.find({ accountId, _id: { $in: ids } }).toArray()
+    const changes = pending.flatMap((doc) => changeOf(doc, step) ?? [])
+    for (const { before, after } of changes) countChange(counts, before.placements, after.placements)
+    const matched = await write(context, accountId, changes)
+    if (matched === changes.length) return attempt === 0 ? counts : null
+    const ids = changes.map(({ doc }) => doc._id)
+    pending = await readPlaced(context, { accountId, _id: { $in: ids } })
   }
   throw unavailable(new Error(`messages of account ${accountId} are written by others without end`))
 }

@@ -25,10 +25,7 @@ import { insertMissing, shapes } from './documents.ts'
 import type { ChangeDoc, FolderDoc, MessageDoc, MongoContext } from './documents.ts'
 import { isDuplicate, unavailable } from './errors.ts'
 import { beginCounting, countRows, forgetFolder } from './folders.ts'
-import { changeMessages, messageDoc, placedFilter } from './messages.ts'
-
-/** Messages that are turned from BSON in one go: one to thousands of people has 300 kB. */
-const readAtOnce = 10
+import { changeMessages, messageDoc, placedFilter, readPlaced } from './messages.ts'
 
 /** Callbacks written at once: each lies in memory as a document and as BSON. */
 const outboxStep = 200
@@ -85,10 +82,7 @@ async function updateExisting(
   const { accountId } = batch
   const steps = stepsOf(batch, inserted, holders)
   if (steps.size === 0) return new Map()
-  const ids = [...steps.keys()]
-  const docs = await context.collections.messages
-    .find({ accountId, _id: { $in: ids } }, { batchSize: readAtOnce })
-    .toArray()
+  const docs = await readPlaced(context, { accountId, _id: { $in: [...steps.keys()] } })
   return changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
 }
 
@@ -237,12 +231,12 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
  */
 async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> {
   const { accountId, folderId, cursorBefore, cursorAfter, added } = batch
-  const { folders, messages } = context.collections
+  const { folders } = context.collections
   if (added.length === 0) return
   const folder = await folders.findOne({ _id: folderId, accountId }, { projection: { cursor: 1 } })
   const own = [cursorBefore?.uidValidity ?? null, cursorAfter.uidValidity]
   if (folder !== null && own.includes(folder.cursor?.uidValidity ?? null)) return
-  const docs = await messages.find({ accountId, _id: { $in: added.map(({ id }) => id) } }).toArray()
+  const docs = await readPlaced(context, { accountId, _id: { $in: added.map(({ id }) => id) } })
   const places = added.map(({ placement }) => placement).filter((place) => place.folderId === folderId)
   await changeMessages(context, accountId, docs, (record) => places.reduce(giveUp, record))
   // After it: a batch of the new owner that was under way has counted them, and ends its counting.
@@ -270,8 +264,7 @@ const stepMessages = 500
 
 async function leaveSome(context: MongoContext, accountId: string, epoch: number): Promise<boolean> {
   await checkEpoch(context, accountId, epoch)
-  const rows = context.collections.messages.find({ accountId, live: true }, context.read)
-  const docs = await rows.limit(stepMessages).toArray()
+  const docs = await readPlaced(context, { accountId, live: true }, stepMessages)
   await changeMessages(context, accountId, docs, leftBehind)
   return docs.length > 0
 }
