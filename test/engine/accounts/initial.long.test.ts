@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
+import { until } from '../../support/until.ts'
 import { fill, jobOf, letter, openStage, writing } from './stage.ts'
 import { openAccounts, watchingAccounts } from './running.ts'
 
@@ -174,4 +175,19 @@ test('new mail that a server tells of only when asked is read between pages of o
   await running.settled()
   const read = server.log.flatMap(({ line }) => /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(line)?.[1] ?? [])
   assert(read.indexOf('40:*') < read.indexOf('1:2'), read.join(' '))
+})
+
+test('a page of old mail that takes too long ends the session, and the account says so', async (t) => {
+  const settings = { MAILROOM_SYNC_BATCH: '20', MAILROOM_COMMAND_TIMEOUT: '1s', MAILROOM_BACKOFF_FIRST: '100ms' }
+  const running = await openAccounts(t, { settings })
+  fill(running.server, 'INBOX', 40)
+  running.server.hooks = {
+    async send(response, call) {
+      if (call?.text.includes('UID FETCH 1:20 ') === true) await pause(150)
+      return response
+    },
+  }
+  running.accounts.start(running.account)
+  const failure = () => running.accounts.view(running.account.id)?.lastError?.message ?? ''
+  await until('the reason', () => failure().includes('gives old mail too slowly'), { explain: failure })
 })
