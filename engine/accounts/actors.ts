@@ -19,7 +19,7 @@ import {
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { OutboxRecord, AccountRecord } from '../store/records.ts'
-import { backfillFirst, createBackground } from './background.ts'
+import { catchUpFirst, createBackground } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import type { Hosts } from './hosts.ts'
 import { createLink, type Link, renewed } from './link.ts'
@@ -27,7 +27,6 @@ import type { CommandLogins } from './live.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { Session } from './session-types.ts'
 import { type SyncDeps, type AccountState, createAccountState } from './state.ts'
-import { catchUp } from './sync.ts'
 import { watchInbox } from './watch.ts'
 
 interface ActorDeps {
@@ -283,7 +282,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
     },
     /** Folder list, INBOX caught up and its first page read: usable from then on. */
     sync: (signal: AbortSignal, progress: () => void): Promise<void> =>
-      owning(signal, (mine) => firstRead(sync, mine, signal, progress)),
+      owning(signal, (mine) => firstRead(sync, mine, progress)),
     /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
     watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
       owning(signal, (mine) => watchAccount(deps, mine, news, signal)),
@@ -330,20 +329,12 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   })
 }
 
-async function firstRead(
-  deps: SyncDeps,
-  { session, state }: Connection,
-  signal: AbortSignal,
-  progress: () => void,
-): Promise<void> {
+async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
   const context = { deps, state, session }
   state.onProgress(progress)
   await createFolderPoll(context).list()
   progress()
-  await catchUp(context, 'INBOX')
-  progress()
-  const inbox = state.folderByPath('INBOX')
-  if (inbox !== null && !signal.aborted) await backfillFirst({ ...context, folderId: inbox.id })
+  await catchUpFirst(context, 'INBOX')
 }
 
 /** Hosts that drop IDLE early, and how long it lasts there at most. */

@@ -1,23 +1,30 @@
 /**
- * What goes on beside the watching, over the command connection: folders that moved are caught up, then folders are
+ * What goes on beside the watching: folders that moved are caught up over the command connection, then folders are
  * back-filled, one batch at a time. While a batch waits for its place among all accounts, the others go on. A folder
  * that the server refuses does not hold up the others (gone.ts).
  *
  * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the
- * cursor's `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest
- * priority, so that API calls and live mail go first.
+ * cursor's `backfillBelow` says how far it came. Each batch is one task at the lowest priority, so that API calls and
+ * live mail go first: of INBOX for the watching connection, of other folders for the command connection.
  */
-import { toAppError } from '../errors.ts'
+import { isAppError, toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { Link } from './link.ts'
 import { createParking, isLeftAlone, isSetAside, reportOwn } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { compareFlagsOf, dropGone } from './compare.ts'
-import { catchUp } from './sync.ts'
+import { catchUp, type Touched } from './sync.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
-import { batchesOf, cursorOf, type FolderContext, moveCursor, quarantine, storeRead } from './write.ts'
+import {
+  batchesOf,
+  cursorOf,
+  type FolderContext,
+  moveCursor,
+  quarantine,
+  storeRead,
+  type SyncContext,
+} from './write.ts'
 import { pause } from '../waits.ts'
 
 const retryFirstMs = 2_000
@@ -159,14 +166,17 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
   /** One batch, with a place. The time that a login takes is not the batch's. */
   const inTurn = async <T>(path: string, task: Task<T>, signal: AbortSignal): Promise<T> => {
     const { id, developerId } = state.account
-    if (!link.open) await link.run('backfill', () => Promise.resolve())
+    const isWatched = path === 'INBOX'
+    if (!isWatched && !link.open) await link.run('backfill', () => Promise.resolve())
     const urgent = sync.now() < turnEndsAt
     const batch = async (late: AbortSignal): Promise<T> => {
       if (!urgent) turnEndsAt = sync.now() + turnMs
-      return link.run('backfill', async (session) => {
-        await session.select(path)
-        return endable(session, late, task)
-      })
+      const work = (session: Session): Promise<T> =>
+        endable(session, late, async () => {
+          await session.select(path)
+          return task(session)
+        })
+      return isWatched ? state.moved.readOld(work) : link.run('backfill', work)
     }
     try {
       return await backfilling.run({ developerId, key: id, urgent }, batch, signal)
@@ -195,18 +205,12 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
   }
 }
 
-/** The session ends at the deadline: a command that is under way ends no other way. */
-async function endable<T>(session: Session, signal: AbortSignal, task: Task<T>): Promise<T> {
+/** The session ends at the deadline, which is then its reason: a command that is under way ends no other way. */
+async function endable<T>(session: Session, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted()
-  const end = (): void => void session.close()
+  const end = (): void => session.end(isAppError(signal.reason) ? signal.reason : null)
   signal.addEventListener('abort', end, { once: true })
-  try {
-    return await task(session)
-  } catch (error) {
-    throw signal.aborted ? (signal.reason as Error) : error
-  } finally {
-    signal.removeEventListener('abort', end)
-  }
+  return work().finally(() => signal.removeEventListener('abort', end))
 }
 
 /** Work on a session that has the folder selected. */
@@ -238,7 +242,7 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   for (const page of batchesOf(deps, uids)) {
     if (isOver()) return
     await job.onFolder(path, async (session) => {
-      if (!isOver()) await backfillPage({ ...folder, deps, session }, page, path === 'INBOX')
+      if (!isOver()) await backfillPage({ ...folder, deps, session }, page)
     })
     await job.pause(signal)
   }
@@ -250,6 +254,13 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   })
 }
 
+/** Catches up with the folder, and reads its newest page where nothing was read yet. */
+export async function catchUpFirst(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
+  await catchUp(context, path, touched)
+  const folder = context.state.folderByPath(path)
+  if (folder !== null) await backfillFirst({ ...context, folderId: folder.id })
+}
+
 /** The newest page of a folder of which nothing was read yet; what it has from then on is enough to show. */
 export async function backfillFirst(context: FolderContext): Promise<void> {
   const { deps, session } = context
@@ -259,30 +270,19 @@ export async function backfillFirst(context: FolderContext): Promise<void> {
   await backfillPage(context, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
 }
 
-/**
- * `isWatched`: the watching connection is past what changed before. Some servers show it here only when asked for news.
- */
-export async function backfillPage(context: FolderContext, page: readonly number[], isWatched = false): Promise<void> {
+export async function backfillPage(context: FolderContext, page: readonly number[]): Promise<void> {
   if (page.length === 0) return
-  const { session } = context
-  const reading = { folderId: context.folderId, uids: new Set(page), isStale: false, isCompared: false }
-  context.state.reading = reading
-  if (isWatched) await session.noop()
-  const { messages, poison } = await readUids(session, page)
+  const { messages, poison } = await readUids(context.session, page)
   const lowest = Math.min(...page)
   await storeRead(context, {
     messages,
     source: 'backfill',
-    only: 'all',
     move: (cursor) => ({
       ...cursor,
       backfillBelow: Math.min(cursor.backfillBelow, lowest),
       ...quarantine(cursor, poison),
     }),
   })
-  if (reading.isStale || reading.isCompared) await session.noop()
-  if (reading.isStale) await compareFlagsOf(context, page)
-  if (reading.isCompared) await dropGone(context, page)
 }
 
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */

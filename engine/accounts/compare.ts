@@ -15,7 +15,6 @@ import {
   batchesOf,
   commit,
   cursorOf,
-  isRenumbered,
   knownAt,
   knownWithin,
   moveCursor,
@@ -91,9 +90,6 @@ async function flagParts(
   if (flags.length === 0) return null
   const uids = flags.map(({ uid }) => uid)
   const known = await knownAt(context, uids)
-  const { reading } = context.state
-  if (reading?.folderId === folder.id && uids.some((uid) => !known.has(uid) && reading.uids.has(uid)))
-    reading.isStale = true
   const changed = uids.flatMap((uid) => known.get(uid)?.messageId ?? [])
   const rows = await rowsById(context, changed.length > window ? [] : changed)
   const plan = { account: context.state.account, folder, uidValidity, now: context.deps.now() }
@@ -106,21 +102,19 @@ async function flagParts(
  * that we have not taken away ourselves.
  */
 export async function compareUids(context: FolderContext, exists: number): Promise<number> {
-  const { session, state, deps, folderId } = context
-  if (state.reading?.folderId === folderId) state.reading.isCompared = true
-  const cursor = cursorOf(context)
-  const { uidValidity } = cursor
-  const { vanished, unknown, unread } = await differences(context, cursor, exists)
-  await takeOut(context, uidValidity, vanished, exists - unread)
+  const { session, deps, folderId } = context
+  const { vanished, unknown, unread } = await differences(context, cursorOf(context), exists)
+  await takeOut(context, vanished, exists - unread)
   // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
   if (unknown.length > 0) await session.noop()
-  await readUnknown(context, uidValidity, unknown)
+  await readUnknown(context, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return byOthers(context, uidValidity, vanished)
+  return byOthers(context, vanished)
 }
 
 /** How many of the messages that vanished no command of ours takes away. */
-function byOthers({ state, folderId }: FolderContext, uidValidity: string, vanished: readonly KnownUid[]): number {
+function byOthers({ state, folderId }: FolderContext, vanished: readonly KnownUid[]): number {
+  const { uidValidity } = cursorOf({ state, folderId })
   const isOurs = (uid: number): boolean => state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
   return vanished.filter(({ uid }) => !isOurs(uid)).length
 }
@@ -132,13 +126,13 @@ function byOthers({ state, folderId }: FolderContext, uidValidity: string, vanis
 export async function takeVanished(context: FolderContext): Promise<number> {
   const named = await context.session.takeVanished()
   if (named.length === 0) return 0
-  const { uidValidity, exists } = cursorOf(context)
+  const { exists } = cursorOf(context)
   const known = await knownAt(context, named)
   const suspects = named.filter((uid) => known.has(uid))
   const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
   if (vanished.length === 0) return 0
-  await takeOut(context, uidValidity, vanished, exists - vanished.length)
-  return byOthers(context, uidValidity, vanished)
+  await takeOut(context, vanished, exists - vanished.length)
+  return byOthers(context, vanished)
 }
 
 /** Where index and server differ, in the range that the index claims to know. */
@@ -194,51 +188,31 @@ async function confirmGone({ session }: FolderContext, suspects: readonly number
   return still.filter((uid) => !fetched.has(uid))
 }
 
-async function takeOut(
-  context: FolderContext,
-  uidValidity: string,
-  vanished: readonly KnownUid[],
-  exists: number,
-): Promise<void> {
+async function takeOut(context: FolderContext, vanished: readonly KnownUid[], exists: number): Promise<void> {
   const { deps } = context
-  const pages = vanished.length === 0 ? [[]] : batchesOf(deps, vanished)
-  for (const page of pages)
-    await commit(context, (cursor, folder) => {
-      if (cursor.uidValidity !== uidValidity || isRenumbered(context, folder, cursor)) return null
-      return { cursor: { ...cursor, exists, syncedAt: deps.now() }, vanished: page.map(({ uid }) => uid) }
-    })
-}
-
-/** Of a page that was just stored: what has gone meanwhile leaves the index. */
-export async function dropGone(context: FolderContext, page: readonly number[]): Promise<void> {
-  const { uidValidity } = cursorOf(context)
-  const present = new Set(await context.session.searchUids(toSet(page)))
-  const gone = await confirmGone(
-    context,
-    page.filter((uid) => !present.has(uid)),
-  )
-  if (gone.length === 0) return
-  await commit(context, (cursor) => (cursor.uidValidity === uidValidity ? { cursor, vanished: gone } : null))
+  for (const page of vanished.length === 0 ? [[]] : batchesOf(deps, vanished))
+    await commit(context, (cursor) => ({
+      cursor: { ...cursor, exists, syncedAt: deps.now() },
+      vanished: page.map(({ uid }) => uid),
+    }))
 }
 
 /** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */
-async function readUnknown(context: FolderContext, uidValidity: string, uids: readonly number[]): Promise<void> {
-  const { deps } = context
-  for (const page of batchesOf(deps, uids)) {
-    await commit(context, async (cursor) => {
-      const known = await knownAt(context, page)
-      const fresh = page.filter((uid) => !known.has(uid) && !isAwaited(cursor, uid))
-      if (cursor.uidValidity !== uidValidity || fresh.length === 0) return null
-      const generation = deps.now()
-      return {
-        cursor: withNotes(
-          cursor,
-          fresh.map((uid) => ({ uid, generation, replaces: false })),
-        ),
-      }
-    })
+async function readUnknown(context: FolderContext, uids: readonly number[]): Promise<void> {
+  for (const page of batchesOf(context.deps, uids)) {
+    await noteAgain(context, page, false)
     await readMissing(context, page)
   }
+}
+
+/** Notes the new use of UIDs that are not noted yet. */
+async function noteAgain(context: FolderContext, uids: readonly number[], replaces: boolean): Promise<void> {
+  const generation = context.deps.now()
+  const note = (uid: number) => ({ uid, generation, replaces })
+  await commit(context, (cursor) => {
+    const fresh = replaces ? uids : uids.filter((uid) => !isAwaited(cursor, uid))
+    return fresh.length === 0 ? null : { cursor: withNotes(cursor, fresh.map(note)) }
+  })
 }
 
 /** Reads UIDs below the cursor that it awaits. What still cannot be read is quarantined. */
@@ -250,7 +224,6 @@ export async function readMissing(context: FolderContext, uids: readonly number[
     await storeRead(context, {
       messages,
       source: 'live',
-      only: 'awaited',
       move: (cursor) => ({
         ...withoutNotes(cursor, asked.difference(new Set(poison.map(({ uid }) => uid)))),
         ...quarantine(cursor, poison, asked),
@@ -278,7 +251,9 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
       const { messages } = await readUids(session, page)
       const replaced = await replacedBy(context, messages)
       if (replaced.length === 0) return
-      await replace(context, cursor.uidValidity, replaced)
+      const uids = replaced.map(({ uid }) => uid)
+      await noteAgain(context, uids, true)
+      await readNoted(context)
     }
   }
 }
@@ -297,19 +272,6 @@ async function replacedBy(context: FolderContext, messages: readonly FetchedMess
     const read = readMessage(state.account, message, session.capabilities.identity)
     return read.id === row.id || isLikeMail(read.facts, row) ? [] : (there ?? [])
   })
-}
-
-async function replace(context: FolderContext, uidValidity: string, replaced: readonly KnownUid[]): Promise<void> {
-  const uids = replaced.map(({ uid }) => uid)
-  await commit(context, async (cursor) => {
-    const now = await knownAt(context, uids)
-    const still = replaced.filter(({ uid, messageId }) => now.get(uid)?.messageId === messageId)
-    if (cursor.uidValidity !== uidValidity || still.length === 0) return null
-    const generation = context.deps.now()
-    const notes = still.map(({ uid }) => ({ uid, generation, replaces: true }))
-    return { cursor: withNotes(cursor, notes) }
-  })
-  await readNoted(context)
 }
 
 /**

@@ -1,15 +1,23 @@
 /**
- * Folders that are not as the index has them, until they have been read. INBOX is read by the watching session, and
- * read anew for API calls that have changed it; the other folders are read over the command connection.
+ * Folders that are not as the index has them, until they have been read. INBOX is read by the watching session alone:
+ * anew for API calls that have changed it, and its old mail page by page. The command connection reads other folders.
  */
+import type { Session } from './session-types.ts'
 import type { Touched } from './sync.ts'
 
 /** A call that waits for a reading of INBOX, which has not begun. */
 type Call = PromiseWithResolvers<unknown> & { readonly touched: Touched; readonly mark: number }
 
+/** A page of INBOX's old mail, which waits for its turn. */
+interface Page {
+  readonly read: (session: Session) => Promise<void>
+  readonly reject: (error: Error) => void
+}
+
 /** `ended` is called at the end of each reading; `next` numbers the marks. */
 function createInbox(ended: () => void, next: () => number) {
   let calls: Call[] = []
+  let pages: Page[] = []
   let reading = Number.POSITIVE_INFINITY
   let wake: () => void = () => undefined
   let closed: Error | null = null
@@ -22,9 +30,20 @@ function createInbox(ended: () => void, next: () => number) {
       wake()
       await call.promise
     },
-    /** The listener is called for that. One listener, the newest. */
+    /** Work of the watching session on old mail of INBOX, when nothing newer waits for it. */
+    readOld<T>(work: (session: Session) => Promise<T>): Promise<T> {
+      const { promise, resolve, reject } = Promise.withResolvers<T>()
+      if (closed !== null) reject(closed)
+      else pages.push({ reject, read: (session) => work(session).then(resolve, reject) })
+      wake()
+      return promise
+    },
+    /** The listener is called when a call or a page waits. One listener, the newest. */
     onCall: (listener: () => void): void => void (wake = listener),
     isCalled: (): boolean => calls.length > 0,
+    isPageDue: (): boolean => pages.length > 0,
+    /** Reads the page that has waited longest. Does not reject: whoever gave the page hears of a failure. */
+    readPage: async (session: Session): Promise<void> => pages.shift()?.read(session),
     /** The calls up to this mark are answered. */
     isInboxRead: (mark: number): boolean => reading > mark && calls.every((call) => call.mark > mark),
     /** Reads INBOX for those who wait. */
@@ -47,8 +66,9 @@ function createInbox(ended: () => void, next: () => number) {
     /** The connections are closed: nobody reads any more. */
     end(error: Error): void {
       closed = error
-      for (const { reject } of calls) reject(error)
+      for (const { reject } of [...calls, ...pages]) reject(error)
       calls = []
+      pages = []
       ended()
     },
   }

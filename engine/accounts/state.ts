@@ -49,13 +49,6 @@ export interface BatchParts {
 /** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
 type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
-interface Reading {
-  readonly folderId: string
-  readonly uids: ReadonlySet<number>
-  isStale: boolean
-  isCompared: boolean
-}
-
 interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
@@ -142,11 +135,6 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     },
     /** In ms since 1970. */
     beganAt: deps.now(),
-    /**
-     * The page that is being back-filled. Before it was in the index, flags of it came (stale), or the folder was
-     * compared, as when mail leaves it.
-     */
-    reading: null as Reading | null,
     /** The server has answered a part of a long work, perhaps without anything to store. */
     heard: (): void => inner.progressed(),
     /** Runs between two batches. */

@@ -230,7 +230,6 @@ async function storeNew(
   await storeRead(context, {
     messages,
     source: 'live',
-    only: 'above',
     move: (cursor) => ({
       ...cursor,
       uidNext: Math.max(cursor.uidNext, ...uids.map((uid) => uid + 1)),

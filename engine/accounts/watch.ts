@@ -1,6 +1,6 @@
 /**
- * Watching an account: IDLE on INBOX on the watching connection; polls of the other folders between two IDLEs;
- * everything those polls find, and the back-fill, on the command connection at its own pace (background.ts).
+ * Watching an account: IDLE on INBOX on the watching connection; polls of the other folders, and pages of INBOX's old
+ * mail, between two IDLEs; everything those polls find on the command connection at its own pace (background.ts).
  *
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives
  * while a fetch is under way is merged. A host is trusted to push once it has pushed to one of its accounts; until then
@@ -16,7 +16,9 @@
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
  * setting.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toAppError } from '../errors.ts'
+import { catchUpFirst } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import { reportGone, reportOwn } from './gone.ts'
 import type { FolderCursor } from '../store/records.ts'
@@ -28,7 +30,7 @@ import type { SyncContext } from './write.ts'
 /** What is reported this soon after IDLE begins, or this late, may be so because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
-/** While folders are asked INBOX is heard this often at least. */
+/** While folders are asked, and old mail is read, INBOX is heard this often at least. */
 const turnMs = 300
 /** Polls of a quiet account are at most this many times as far apart: 10 min. */
 export const quietFactor = 13
@@ -97,6 +99,7 @@ export async function watchInbox(
       else if (now() >= options.tokenRenewAt) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
       else if (now() >= nextPollAt(watch)) await poll(watch)
+      else if (context.state.moved.isPageDue()) await readOld(watch)
       else await idle(watch)
     }
     return 'stopped'
@@ -132,6 +135,8 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     stirredAt: Number.POSITIVE_INFINITY,
     askedAt: Number.NEGATIVE_INFINITY,
     lookAgainAt: Number.POSITIVE_INFINITY,
+    /** The last IDLE ended then, or the server was asked for news. */
+    heardAt: context.deps.now(),
   }
 }
 
@@ -212,8 +217,17 @@ async function readPushed(watch: Watch): Promise<void> {
 async function readForCalls({ context }: Watch): Promise<void> {
   const { moved } = context.state
   if (!moved.isCalled()) return
-  await moved.answerCalls((touched) => catchUp(context, 'INBOX', touched))
+  await moved.answerCalls((touched) => catchUpFirst(context, 'INBOX', touched))
   await reportOwn(context.deps, context.state)
+}
+
+/** A page of INBOX's old mail. */
+async function readOld(watch: Watch): Promise<void> {
+  const { state, session } = watch.context
+  await state.moved.readPage(session)
+  await giveWay(watch)
+  // The next page may be asked for by now: IDLE need not begin before.
+  await nextTurn()
 }
 
 function nextPollAt({ context, polledAt, pollMs, stirredAt, looks }: Watch): number {
@@ -242,7 +256,7 @@ async function poll(watch: Watch): Promise<void> {
   watch.stirredAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   const before = inboxCursor(context)
-  const moved = await folders.poll(look, createGiveWay(watch))
+  const moved = await folders.poll(look, () => giveWay(watch))
   if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
   const found = hasNews(before, inboxCursor(context))
   const compares = watch.pollMs < quietFactor * often
@@ -259,18 +273,15 @@ async function poll(watch: Watch): Promise<void> {
   options.alive()
 }
 
-/** Between the questions of a poll, which may take seconds where each folder has to be asked for. */
-function createGiveWay(watch: Watch): () => Promise<void> {
+/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind a page. */
+async function giveWay(watch: Watch): Promise<void> {
   const { session, deps } = watch.context
-  let heardAt = deps.now()
-  return async () => {
-    if (deps.now() - heardAt >= turnMs) {
-      await session.noop()
-      heardAt = deps.now()
-    }
-    await readForCalls(watch)
-    await readPushed(watch)
+  if (deps.now() - watch.heardAt >= turnMs) {
+    await session.noop()
+    watch.heardAt = deps.now()
   }
+  await readForCalls(watch)
+  await readPushed(watch)
 }
 
 async function compareInbox(context: SyncContext): Promise<void> {
@@ -286,17 +297,20 @@ function hasNews(before: FolderCursor | null, after: FolderCursor | null): boole
   return after?.uidNext !== before?.uidNext || after?.exists !== before?.exists
 }
 
+const isWanted = ({ state }: SyncContext): boolean => state.moved.isCalled() || state.moved.isPageDue()
+
 async function idle(watch: Watch): Promise<void> {
   const { context, options, signal } = watch
   const { now } = context.deps
   watch.leaveIdle = new AbortController()
-  if (watch.news || watch.flags || watch.closed !== null || signal.aborted || context.state.moved.isCalled()) return
+  if (watch.news || watch.flags || watch.closed !== null || signal.aborted || isWanted(context)) return
   const from = now()
   const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch), options.tokenRenewAt)
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
   watch.stay = { from, until, isWhole: until < watch.lookAgainAt }
   await context.session.idle(until - from, watch.leaveIdle.signal)
   watch.stay = null
+  watch.heardAt = now()
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
 }
 

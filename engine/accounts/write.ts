@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './gone.ts'
-import { isAwaited, isLikeMail, isSameMail } from './identity.ts'
+import { isLikeMail, isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { Poison } from './read.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
@@ -126,28 +126,21 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
 interface Reading {
   readonly messages: readonly FetchedMessage[]
   readonly source: Source
-  /** 'above': from the cursor's UIDNEXT on; 'awaited': see isAwaited. Others were stored by another session. */
-  readonly only: 'above' | 'awaited' | 'all'
   readonly move: (cursor: FolderCursor) => FolderCursor
 }
 
 /** UIDs of an earlier or later UIDVALIDITY than the cursor's mean nothing: the folder has to be opened anew. */
-export function isRenumbered({ session }: SyncContext, { path }: FolderRecord, { uidValidity }: FolderCursor): boolean {
+function isRenumbered({ session }: SyncContext, { path }: FolderRecord, { uidValidity }: FolderCursor): boolean {
   const { selected } = session
   if (selected === null || selected.path !== path || selected.uidValidity === null) return false
   return selected.uidValidity !== uidValidity
 }
 
-function isWanted(only: Reading['only'], cursor: FolderCursor, uid: number): boolean {
-  if (only === 'above') return uid >= cursor.uidNext
-  return only === 'all' || isAwaited(cursor, uid)
-}
-
 export async function storeRead(context: FolderContext, reading: Reading): Promise<void> {
   const { state, deps } = context
-  const { messages, source, only, move } = reading
-  const all = await recognised(context, reading)
-  const ids = all.map((message) => message.id)
+  const { messages, source, move } = reading
+  const read = await recognised(context, reading)
+  const ids = read.map((message) => message.id)
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
   await commit(context, async (cursor, folder) => {
@@ -155,7 +148,6 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
       throw new AppError('network', `${folder.path} was numbered anew while it was read`, { retryAfterMs: 1000 })
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
-    const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
     const { added, changes, old } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, owner, folder, read)

@@ -13,7 +13,7 @@ import { spool, type Spooled } from '../../spool.ts'
 import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import { isMarked, liesAt } from '../../store/rows.ts'
 import { createExclusiveByKey } from '../../waits.ts'
-import { backfillFirst } from '../background.ts'
+import { catchUpFirst } from '../background.ts'
 import { createFolderPoll } from '../folders.ts'
 import { normalFlags } from '../plan.ts'
 import type { FlagChange, Placed, Session } from '../session-types.ts'
@@ -65,11 +65,9 @@ function folderCommands(deps: CommandDeps) {
       }),
     /** Reads what is new in the folder now, and answers when the index says the same. */
     syncFolder: (accountId: string, path: string): Promise<void> =>
-      onLink(deps, accountId, async (context) => {
-        await readFolder(context, path)
-        const folder = context.state.folderByPath(path)
-        if (folder !== null) await backfillFirst({ ...context, folderId: folder.id })
-      }),
+      onLink(deps, accountId, (context) =>
+        path === 'INBOX' ? readFolder(context, path) : catchUpFirst(context, path),
+      ),
     /**
      * Compares all that the index knows of the folder with the server, flags too, and reads what is missing, also what
      * the server did not give before.

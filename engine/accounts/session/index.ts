@@ -125,6 +125,8 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     /** Where NOTIFY is offered, the server tells of all folders from now on. */
     notify: (): Promise<void> => subscribe(wire, parts),
     noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
+    /** At once, with an error or on purpose (null). */
+    end: (error: AppError | null): void => life.end(error),
     /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
     close: (): Promise<void> =>
       (closing ??= withinTime(

@@ -36,7 +36,6 @@ test('30 mails of 5 ms each: no more than three in one turn of the event loop', 
   await storeRead(context, {
     messages,
     source: 'live',
-    only: 'all',
     move: () => ({ ...cursorOf(context), uidNext: 31, exists: 30 }),
   })
   assert.equal((await stage.subjects('INBOX')).length, 30)

@@ -1,10 +1,12 @@
 /** The initial sync: INBOX first, newest first, in bounded batches, resumable, and nothing told of what is history. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
+import { until } from '../../support/until.ts'
 import { fill, jobOf, letter, openStage, writing } from './stage.ts'
-import { openAccounts } from './running.ts'
+import { openAccounts, watchingAccounts } from './running.ts'
 
 test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
   const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
@@ -138,4 +140,54 @@ test('the account answers with the newest page while the rest is still being rea
   running.server.append('ann', 'INBOX', letter('live'))
   await running.tells(['received live INBOX'])
   assert((await running.subjects('INBOX')).length < 45)
+})
+
+test('an account with mail in INBOX alone is read over one connection', async (t) => {
+  const settings = { MAILROOM_SYNC_BATCH: '5' }
+  const { server, subjects } = await watchingAccounts(t, { settings }, (stage) => fill(stage.server, 'INBOX', 30))
+  assert.equal((await subjects('INBOX')).length, 30)
+  assert.equal(new Set(server.log.map(({ connection }) => connection)).size, 1)
+  const idles = server.log.filter(({ line }) => /^C: \S+ IDLE/.test(line)).length
+  assert(idles < 3, `IDLE was entered ${idles} times between pages`)
+})
+
+test('new mail that a server tells of only when asked is read between pages of old mail', async (t) => {
+  const polls = { MAILROOM_INBOX_POLL: '1h', MAILROOM_FOLDER_POLL: '1h' }
+  const running = await openAccounts(t, { settings: { MAILROOM_SYNC_BATCH: '2', ...polls } })
+  const { server } = running
+  fill(server, 'INBOX', 40)
+  let last = ''
+  server.hooks = {
+    command({ name }) {
+      last = name
+      return undefined
+    },
+    deaf: () => last.startsWith('UID ') || last === 'IDLE',
+    async send(response, call) {
+      if (call?.name === 'UID FETCH' && response.includes(`${call.tag} OK`)) await pause(100)
+      return response
+    },
+  }
+  running.accounts.start(running.account)
+  await running.tagged('watching')
+  server.append('ann', 'INBOX', letter('live'))
+  await running.tells(['received live INBOX'])
+  await running.settled()
+  const read = server.log.flatMap(({ line }) => /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(line)?.[1] ?? [])
+  assert(read.indexOf('40:*') < read.indexOf('1:2'), read.join(' '))
+})
+
+test('a page of old mail that takes too long ends the session, and the account says so', async (t) => {
+  const settings = { MAILROOM_SYNC_BATCH: '20', MAILROOM_COMMAND_TIMEOUT: '1s', MAILROOM_BACKOFF_FIRST: '100ms' }
+  const running = await openAccounts(t, { settings })
+  fill(running.server, 'INBOX', 40)
+  running.server.hooks = {
+    async send(response, call) {
+      if (call?.text.includes('UID FETCH 1:20 ') === true) await pause(150)
+      return response
+    },
+  }
+  running.accounts.start(running.account)
+  const failure = () => running.accounts.view(running.account.id)?.lastError?.message ?? ''
+  await until('the reason', () => failure().includes('gives old mail too slowly'), { explain: failure })
 })

@@ -195,10 +195,11 @@ test('what came and went unseen does not keep the account busy', async (t) => {
   const running = await watchingAccounts(t, {}, (stage) => fill(stage.server, 'Archive', 3, 'a'))
   running.server.folder('ann', 'Archive').uidNext += 5
   await until('the cursor follows', async () => (await running.folder('Archive')).cursor?.uidNext === 9)
-  const selects = () => running.server.log.filter(({ line }) => /SELECT "?Archive/.test(line)).length
-  const before = selects()
-  const polls = () => running.server.log.filter(({ line }) => line.includes(' LIST ')).length
-  const seen = polls()
-  await until('three more polls', () => polls() >= seen + 3)
-  assert.equal(selects(), before)
+  // A list that was asked for before the cursor moved may lead to one SELECT more.
+  const polls = () => {
+    const lines = running.server.log.map(({ line }) => line)
+    const selected = lines.findLastIndex((line) => /SELECT "?Archive/.test(line))
+    return lines.slice(selected).filter((line) => line.includes(' LIST ')).length
+  }
+  await until('three polls without a SELECT', () => polls() >= 3)
 })

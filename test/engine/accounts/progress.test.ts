@@ -1,26 +1,19 @@
-/** How far a folder has been read, when several read it at once, and what the quarantine makes wait. */
+/** How far a folder has been read, also while news come, and what the quarantine makes wait. */
 import assert from 'node:assert/strict'
-import { suite, test, type TestContext } from 'node:test'
-import { backfillFolder, backfillPage } from '../../../engine/accounts/background.ts'
-import type { AccountState } from '../../../engine/accounts/state.ts'
+import { suite, test } from 'node:test'
 import { catchUp } from '../../../engine/accounts/sync.ts'
-import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
-import type { Hooks } from '../../support/imap-server/index.ts'
-import { openTest } from '../../support/imap-server/session.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
 import { until } from '../../support/until.ts'
-import { fill, jobOf, letter, openStage, type Stage, type StageOptions, type Worker, writing } from './stage.ts'
-import { watchingAccounts } from './running.ts'
+import { fill, letter, openStage, type Stage, writing } from './stage.ts'
+import { openAccounts, watchingAccounts } from './running.ts'
 
 /** Holds the first answer to a command like this back until it is let go. */
-function holding(stage: Pick<Stage, 'server'>, command: RegExp, { send, ...hooks }: Hooks = {}) {
+function holding(stage: Pick<Stage, 'server'>, command: RegExp) {
   const gate = Promise.withResolvers<undefined>()
   let held = false
   stage.server.hooks = {
-    ...hooks,
     async send(response, call) {
-      const shown = send === undefined ? response : await send(response, call)
       if (
         !held &&
         call !== null &&
@@ -30,166 +23,37 @@ function holding(stage: Pick<Stage, 'server'>, command: RegExp, { send, ...hooks
         held = true
         await gate.promise
       }
-      return shown
+      return response
     },
   }
   return { isHeld: () => held, letGo: () => gate.resolve(undefined) }
 }
 
-/** A FETCH shows the flags that this message of INBOX had when the connection asked for news last. */
-function frozen({ server }: Pick<Stage, 'server'>, uid: number): Hooks {
-  const flags = (): string =>
-    [...(server.folder('ann', 'INBOX').messages.find((one) => one.uid === uid)?.flags ?? [])].join(' ')
-  const first = flags()
-  const shown = new Map<number, string>()
-  return {
-    command({ name, connection }) {
-      if (name === 'NOOP' || name === 'SELECT') shown.set(connection, flags())
+test('flags that change while their page is on its way, where FETCH shows them as they were when news were asked for', async (t) => {
+  const running = await openAccounts(t, { settings: { MAILROOM_SYNC_BATCH: '10', MAILROOM_FOLDER_POLL: '1h' } })
+  const { server } = running
+  fill(server, 'INBOX', 30)
+  const flagsNow = (): string => [...(server.folder('ann', 'INBOX').messages[14]?.flags ?? [])].join(' ')
+  let shown = flagsNow()
+  let last = ''
+  server.hooks = {
+    command({ name }) {
+      last = name
+      if (name === 'NOOP' || name === 'IDLE') shown = flagsNow()
       return undefined
     },
+    deaf: () => last.startsWith('UID '),
     send(response, call) {
+      if (call?.text.includes('UID FETCH 11:20 ') === true && response.includes(`${call.tag} OK`))
+        server.setFlags('ann', 'INBOX', 15, ['\\Seen'])
       const line = response.toString('latin1')
-      if (call?.name !== 'UID FETCH' || !line.includes(`UID ${uid} `)) return response
-      return Buffer.from(line.replace(/FLAGS \([^)]*\)/, `FLAGS (${shown.get(call.connection) ?? first})`), 'latin1')
+      if (call?.name !== 'UID FETCH' || !line.includes('UID 15 ')) return response
+      return Buffer.from(line.replace(/FLAGS \([^)]*\)/, `FLAGS (${shown})`), 'latin1')
     },
   }
-}
-
-suite('back-fill and live read of one folder at once', () => {
-  /** INBOX opened, of 30 messages none read yet; the two connections of an account. */
-  async function opened(t: TestContext, options: StageOptions = {}) {
-    const stage = await openStage(t, options)
-    fill(stage.server, 'INBOX', 30)
-    const worker = await stage.work()
-    await worker.catchUp('INBOX')
-    const session = await openTest(t, stage.server, { commandTimeoutMs: 5000 })
-    await session.select('INBOX')
-    const { id } = await stage.folder('INBOX')
-    const page = Array.from({ length: 10 }, (_, index) => 30 - index)
-    return {
-      stage,
-      worker,
-      backfill: () => backfillPage({ ...worker.context, session, folderId: id }, page, true),
-      /** The same with a sign when it has queued up to write. */
-      queueing: (onQueue: () => void): SyncContext => {
-        const { state } = worker
-        const commit: AccountState['commit'] = (...args) => {
-          const written = state.commit(...args)
-          onQueue()
-          return written
-        }
-        return { ...worker.context, session, state: { ...state, commit } }
-      },
-      id,
-      page,
-      live: () => worker.catchUp('INBOX'),
-    }
-  }
-
-  async function bothKept(stage: Stage, worker: Worker): Promise<void> {
-    const { id, cursor } = await stage.folder('INBOX')
-    assert.deepEqual([cursor?.backfillBelow, cursor?.uidNext, cursor?.exists], [21, 32, 31])
-    assert.deepEqual(worker.state.folders.get(id)?.cursor, cursor)
-    assert.deepEqual(await stage.story(), ['received n1 INBOX'])
-    assert.equal((await stage.subjects('INBOX')).length, 11)
-  }
-
-  const held = [
-    ['the back-fill is slower', /UID FETCH 21:30 /, 'backfill', 'live'],
-    ['the live read is slower', /UID FETCH 30:\* /, 'live', 'backfill'],
-  ] as const
-  for (const [name, command, slow, quick] of held) {
-    test(name, async (t) => {
-      const { stage, worker, ...work } = await opened(t)
-      stage.server.append('ann', 'INBOX', letter('n1'))
-      const hold = holding(stage, command)
-      const slower = work[slow]()
-      await until('it is held', hold.isHeld)
-      await work[quick]()
-      hold.letGo()
-      await slower
-      await bothKept(stage, worker)
-    })
-  }
-
-  for (const isFrozen of [false, true]) {
-    const hooksOf = (stage: Stage): Hooks => (isFrozen ? frozen(stage, 21) : {})
-    const where = isFrozen ? ', where a FETCH shows old flags' : ''
-
-    test(`flags that changed since the page before${where}`, async (t) => {
-      const { stage, backfill, live } = await opened(t)
-      stage.server.hooks = hooksOf(stage)
-      stage.server.setFlags('ann', 'INBOX', 21, ['\\Seen'])
-      await live()
-      await backfill()
-      assert.deepEqual((await stage.message('m21')).placements[0]?.flags, ['\\Seen'])
-    })
-
-    test(`flags that change while their page is on its way${where}`, async (t) => {
-      const { stage, backfill, live } = await opened(t)
-      const hold = holding(stage, /UID FETCH 21:30 /, hooksOf(stage))
-      const slower = backfill()
-      await until('it is held', hold.isHeld)
-      stage.server.setFlags('ann', 'INBOX', 21, ['\\Seen'])
-      await live()
-      hold.letGo()
-      await slower
-      assert.deepEqual((await stage.message('m21')).placements[0]?.flags, ['\\Seen'])
-    })
-  }
-
-  test('both write at the same time', async (t) => {
-    let slow = false
-    const wrap = writing(async (_batch, write) => {
-      if (slow) await new Promise((resolve) => setTimeout(resolve, 50))
-      return write()
-    })
-    const { stage, worker, backfill, live } = await opened(t, { wrap })
-    stage.server.append('ann', 'INBOX', letter('n1'))
-    slow = true
-    await Promise.all([backfill(), live()])
-    await bothKept(stage, worker)
-  })
-
-  /** A live batch that is being written until the gate opens. */
-  function gated() {
-    const gate = Promise.withResolvers<undefined>()
-    let held = false
-    const wrap = writing(async (batch, write) => {
-      held ||= batch.changes.length > 0
-      if (batch.changes.length > 0) await gate.promise
-      return write()
-    })
-    return { wrap, isHeld: () => held, letGo: () => gate.resolve(undefined) }
-  }
-
-  test('a page is written right behind a live batch', async (t) => {
-    const { wrap, isHeld, letGo } = gated()
-    const { stage, worker, live, queueing, id, page } = await opened(t, { wrap })
-    stage.server.append('ann', 'INBOX', letter('n1'))
-    const reading = live()
-    await until('the live batch is being written', isHeld)
-    await backfillPage({ ...queueing(letGo), folderId: id }, page)
-    await reading
-    await bothKept(stage, worker)
-  })
-
-  test('the end is written right behind a live batch', async (t) => {
-    const { wrap, isHeld, letGo } = gated()
-    const { stage, live, queueing, id } = await opened(t, { wrap })
-    let reading: Promise<void> | undefined
-    const job = jobOf(queueing(() => (reading === undefined ? undefined : letGo())))
-    const pause = async (): Promise<void> => {
-      stage.server.append('ann', 'INBOX', letter('n1'))
-      reading = live()
-      await until('the live batch is being written', isHeld)
-    }
-    await backfillFolder({ ...job, pause }, id, new AbortController().signal)
-    await reading
-    const { cursor } = await stage.folder('INBOX')
-    assert.deepEqual([cursor?.backfillBelow, cursor?.uidNext, cursor?.exists], [0, 32, 31])
-    assert.deepEqual(await stage.story(), ['received n1 INBOX'])
-  })
+  running.accounts.start(running.account)
+  await running.settled()
+  await until('it is seen', async () => (await running.message('m15')).placements[0]?.flags.includes('\\Seen') === true)
 })
 
 test('a mod-sequence that runs anew from below: flags are compared', async (t) => {

@@ -4,16 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compareUids } from '../../../engine/accounts/compare.ts'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
 import { reportGone } from '../../../engine/accounts/gone.ts'
 import { createLink } from '../../../engine/accounts/link.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError } from '../../../engine/errors.ts'
-import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, openStage, type Stage, type Worker, writing } from './stage.ts'
-import { openAccounts, watchingAccounts } from './running.ts'
+import { openAccounts } from './running.ts'
 
 const resets = (stage: Stage) =>
   stage.warnings.filter(({ message }) => message.startsWith('uidvalidity changed')).length
@@ -195,52 +193,6 @@ test('a server without UIDVALIDITY from the start', async (t) => {
   await worker.catchUp('INBOX')
   assert.deepEqual(await stage.story(), ['received n1 INBOX'])
   assert.equal((await stage.subjects('INBOX')).length, 4)
-})
-
-test('renumbered when another connection has just compared: nothing goes by the older UIDs', async (t) => {
-  const stage = await openStage(t)
-  const { server } = stage
-  fill(server, 'INBOX', 2)
-  const worker = await stage.work()
-  await worker.readAll()
-  const { id: folderId } = await stage.folder('INBOX')
-  const link = { ...worker.context, folderId, session: await openTest(t, server) }
-  const linkId = server.connections.at(-1)?.id
-  server.expunge('ann', 'INBOX', 1)
-  await link.session.select('INBOX')
-  let renumbered = false
-  server.hooks = {
-    async send(response, call) {
-      // The last answer before m1 is taken out.
-      const isLast = call?.connection === linkId && call?.name === 'UID FETCH'
-      if (renumbered || !isLast || !response.toString().startsWith(call.tag)) return response
-      renumbered = true
-      // Now m2 has the UID that m1 had, and the counts are the same.
-      server.renumber('ann', 'INBOX')
-      server.append('ann', 'INBOX', letter('m3'))
-      await worker.readAll()
-      return response
-    },
-  }
-  await compareUids(link, 1)
-  assert(renumbered)
-  assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm3'])
-  const { counts, cursor } = await stage.folder('INBOX')
-  assert.deepEqual([counts.messages, cursor?.exists], [2, 2])
-})
-
-test('the account lives through renumbering of every folder while it watches', async (t) => {
-  const running = await watchingAccounts(t, {}, (stage) => {
-    fill(stage.server, 'INBOX', 12)
-    fill(stage.server, 'Archive', 4, 'a')
-  })
-  running.server.renumber('ann', 'INBOX')
-  running.server.renumber('ann', 'Archive')
-  running.server.append('ann', 'INBOX', letter('n1'))
-  running.server.append('ann', 'Archive', letter('n2'))
-  running.server.dropConnections()
-  await running.tells(['received n1 INBOX', 'received n2 Archive'])
-  assert.equal((await running.subjects('INBOX')).length, 13)
 })
 
 test('a call for a place that has yet to be read anew hears so, also where the message lies elsewhere too', async (t) => {

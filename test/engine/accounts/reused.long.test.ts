@@ -2,8 +2,7 @@
  * UIDs that a server gives again under the same UIDVALIDITY: other mail is another message, whatever lay there before.
  */
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
-import { isDeepStrictEqual } from 'node:util'
+import { test } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { reportGone } from '../../../engine/accounts/gone.ts'
 import { isLikeMail } from '../../../engine/accounts/identity.ts'
@@ -11,7 +10,7 @@ import { AppError } from '../../../engine/errors.ts'
 import { fullCapabilities, plainCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { fill, letter, openStage, type Stage, type Worker, writing } from './stage.ts'
-import { watchingAccounts, type Running } from './running.ts'
+import { watchingAccounts } from './running.ts'
 
 /** Mail at this UID, whatever UIDs there were. */
 function put(server: ImapServer, path: string, uid: number, raw: string, flags: string[] = [], date?: Date): void {
@@ -37,70 +36,6 @@ async function started(stage: Stage): Promise<Worker> {
   const worker = await stage.work()
   await worker.readAll()
   return worker
-}
-
-/** No id twice, and each in the log once. */
-async function allTold(running: Pick<Running, 'told'>): Promise<void> {
-  const ids = (await running.told()).map(({ id }) => id)
-  assert.equal(new Set(ids).size, ids.length)
-}
-
-for (const capabilities of [fullCapabilities, plainCapabilities]) {
-  suite(`a server without a memory (${capabilities.length} capabilities)`, () => {
-    test('the same UID again and again: each message is told, with its flags and its end', async (t) => {
-      const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 2))
-      const story: string[] = []
-      for (const subject of ['n1', 'n2', 'n3']) {
-        forgetful(running.server, 'INBOX')
-        assert.equal(running.server.append('ann', 'INBOX', letter(subject)), 3)
-        story.push(`received ${subject} INBOX`)
-        await running.tells(story)
-        running.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
-        story.push(`flags_changed ${subject} INBOX`)
-        await running.tells(story)
-        running.server.expunge('ann', 'INBOX', 3)
-        story.push(`deleted ${subject} INBOX`)
-        await running.tells(story)
-      }
-      await allTold(running)
-    })
-
-    test('exchanged between two looks: the predecessor is deleted, the new one is received, and the counts are right', async (t) => {
-      const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 4))
-      running.server.append('ann', 'INBOX', letter('n1'))
-      await running.tells(['received n1 INBOX'])
-      running.server.expunge('ann', 'INBOX', 4, 5)
-      forgetful(running.server, 'INBOX')
-      running.server.append('ann', 'INBOX', letter('n2'))
-      running.server.append('ann', 'INBOX', letter('n3'), ['\\Seen'])
-      const wanted = [
-        'deleted m4 INBOX',
-        'deleted n1 INBOX',
-        'received n1 INBOX',
-        'received n2 INBOX',
-        'received n3 INBOX',
-      ]
-      await until('the story', async () => {
-        // The flags at UID 5 may be seen before its mail is: until then they are n1's.
-        const story = (await running.story()).filter((event) => event !== 'flags_changed n1 INBOX')
-        return isDeepStrictEqual(story.sort(), wanted)
-      })
-      assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm2', 'm3', 'n2', 'n3'])
-      await until('counted', async () => {
-        const { messages, unseen } = (await running.folder('INBOX')).counts
-        return messages === 5 && unseen === 4
-      })
-      await allTold(running)
-    })
-
-    test('more came than was lost', async (t) => {
-      const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 3))
-      running.server.expunge('ann', 'INBOX', 3)
-      forgetful(running.server, 'INBOX')
-      for (const subject of ['n1', 'n2', 'n3']) running.server.append('ann', 'INBOX', letter(subject))
-      await running.tells(['deleted m3 INBOX', 'received n1 INBOX', 'received n2 INBOX', 'received n3 INBOX'])
-    })
-  })
 }
 
 test('a restored mailbox: what is new in it is told, what is lost is told as deleted, the rest is left alone', async (t) => {
