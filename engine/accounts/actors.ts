@@ -332,7 +332,10 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
 async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
   const context = { deps, state, session }
   state.onProgress(progress)
-  await createFolderPoll(context).list()
+  const begunAt = deps.now()
+  const moved = await createFolderPoll(context).list()
+  // With the counts of all folders it is the first look at them.
+  if (session.capabilities.listStatus) state.moved.found(moved, begunAt)
   progress()
   await catchUpFirst(context, 'INBOX')
 }

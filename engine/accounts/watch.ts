@@ -128,12 +128,13 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     flags: false,
     closed: null as Error | null,
     leaveIdle: new AbortController(),
-    polledAt: Number.NEGATIVE_INFINITY,
+    polledAt: context.state.moved.lookedAt,
     /** How long after the last poll the next one is due. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
     /** Activity since the last poll; Infinity = none. */
     stirredAt: Number.POSITIVE_INFINITY,
-    askedAt: Number.NEGATIVE_INFINITY,
+    /** INBOX has just been caught up. */
+    askedAt: context.deps.now(),
     lookAgainAt: Number.POSITIVE_INFINITY,
     /** The last IDLE ended then, or the server was asked for news. */
     heardAt: context.deps.now(),
