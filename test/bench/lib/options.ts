@@ -81,14 +81,15 @@ export function openBenchStore(kind: StoreKind): BenchStore {
     service: { mongoUri },
     async remove() {
       await dropDatabase(mongoUri)
-      if (given === undefined) mongoScript('stop')
+      if (given === undefined) mongoScript('drop')
     },
   }
 }
 
-function mongoScript(verb: 'start' | 'stop'): string {
+/** An instance of this process's own: a bench that ends does not take it from another one. */
+function mongoScript(verb: 'start' | 'drop'): string {
   const script = join(import.meta.dirname, '../../support/mongo.sh')
-  return execFileSync('bash', [script, verb, 'bench'], {
+  return execFileSync('bash', [script, verb, `bench-${process.pid}`], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],
   }).trim()

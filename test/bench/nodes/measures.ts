@@ -9,7 +9,7 @@ import { benchId, benchMail } from '../lib/mail.ts'
 import { inParallel } from '../lib/parallel.ts'
 import { cpuNanosOf } from '../lib/processor.ts'
 import { percentile, round } from '../lib/statistics.ts'
-import { allWatched, evenlyWatched, watchedBy, type Cluster, type Node, type User } from './cluster.ts'
+import { allWatched, evenlyWatched, patientMs, watchedBy, type Cluster, type Node, type User } from './cluster.ts'
 
 export interface Idle {
   readonly nodes: number
@@ -21,12 +21,18 @@ export interface Idle {
 
 /** Commands to the database of a cluster that does nothing, and its processor time. */
 export async function idle({ nodes, users }: Cluster, seconds: number): Promise<Idle> {
+  const operationsIn = async (ms: number): Promise<number> => {
+    for (const { proxy } of nodes) proxy.seen.length = 0
+    await pause(ms)
+    return nodes.reduce((sum, { proxy }) => sum + proxy.seen.length, 0)
+  }
+  // Slots are shared out for a while after users were made; a beat is two commands.
+  const isAtRest = async (): Promise<boolean> => (await operationsIn(3000)) <= 9 * nodes.length
+  await until('nothing but beats', isAtRest, { withinMs: patientMs })
   const cpu = cpuOf(nodes)
-  for (const { proxy } of nodes) proxy.seen.length = 0
   const began = performance.now()
-  await pause(seconds * 1000)
+  const operations = await operationsIn(seconds * 1000)
   const tookMs = performance.now() - began
-  const operations = nodes.reduce((sum, { proxy }) => sum + proxy.seen.length, 0)
   return {
     nodes: nodes.length,
     accounts: users.length,
