@@ -91,6 +91,17 @@ export function asksForJson(ctx: FrameContext): boolean {
   return ctx.accepts('html', 'json') === 'json'
 }
 
+/** Sends the whole answer at once. Node leaves the body out of an answer to HEAD. */
+export function sendWhole(
+  ctx: FrameContext,
+  status: number,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer | string,
+): void {
+  ctx.respond = false
+  ctx.res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body)
+}
+
 /** What a handler is given besides its parsed input. */
 export class Call {
   readonly engine: Engine

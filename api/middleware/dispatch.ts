@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, withinTime, workAs, yieldToLoop } from '../../engine/index.ts'
-import { Call, type Exchange, type FrameContext, holdContents, keepOnly, type Middleware } from '../call.ts'
+import { Call, type Exchange, type FrameContext, holdContents, keepOnly, type Middleware, sendWhole } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
 import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
@@ -137,16 +137,15 @@ const pieceBytes = 65_536
 
 /** `check`: parse every JSON answer against its route's schema. */
 async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, check: boolean): Promise<void> {
-  ctx.status = route.status ?? 200
+  const { status = 200 } = route
   if (answer instanceof StreamAnswer) {
-    if (answer.status !== null) ctx.status = answer.status
-    await send(ctx, answer.body, { 'Content-Type': 'application/octet-stream', ...answer.headers })
-    return
+    const headers = { 'Content-Type': 'application/octet-stream', ...answer.headers }
+    return send(ctx, answer.status ?? status, answer.body, headers)
   }
   const text = answer instanceof JsonText ? answer.text : (JSON.stringify(answer) as string | undefined)
   if (text === undefined) throw new AppError('internal', `${route.method} ${route.path} answered nothing`)
   if (check) checkAnswer(route, String(text))
-  await send(ctx, text, { 'Content-Type': 'application/json' })
+  return send(ctx, status, text, { 'Content-Type': 'application/json' })
 }
 
 type Headers = Readonly<Record<string, string>>
@@ -154,23 +153,23 @@ type Headers = Readonly<Record<string, string>>
 /** A client that takes nothing, or a stream that makes no progress, for this long is given up. */
 const stallMsOf = ({ state }: FrameContext): number => state.exchange.engine.config.MAILROOM_REQUEST_TIMEOUT
 
-async function send(ctx: FrameContext, body: StreamAnswer['body'], headers: Headers): Promise<void> {
+async function send(ctx: FrameContext, status: number, body: StreamAnswer['body'], headers: Headers): Promise<void> {
   if (body instanceof Readable) {
-    if (ctx.method !== 'HEAD') return sendStream(ctx, body, headers)
+    if (ctx.method !== 'HEAD') return sendStream(ctx, status, body, headers)
     body.destroy()
-    ctx.set(headers)
+    ctx.respond = false
+    ctx.res.writeHead(status, headers).end()
     return
   }
   if (Buffer.isBuffer(body) || body.length <= pieceBytes || ctx.method === 'HEAD') {
-    ctx.set(headers)
-    ctx.body = body
+    sendWhole(ctx, status, headers, body)
     return
   }
   const bytes = Buffer.byteLength(body)
   const { exchange } = ctx.state
   if (exchange.shares.length === 0) await holdContents(ctx, bytes)
   else keepOnly(exchange, bytes)
-  await sendStream(ctx, Readable.from(textPieces(body)), { ...headers, 'Content-Length': String(bytes) })
+  await sendStream(ctx, status, Readable.from(textPieces(body)), { ...headers, 'Content-Length': String(bytes) })
 }
 
 /**
@@ -199,15 +198,16 @@ function mismatch(words: string): AppError {
 }
 
 /** An error before the first byte is an error answer; one after it destroys the socket: a part must not look whole. */
-async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): Promise<void> {
+async function sendStream(ctx: FrameContext, status: number, body: Readable, headers: Headers): Promise<void> {
   const { res } = ctx
   const stallMs = stallMsOf(ctx)
   // Events come when they come: their client gets the headers at once, and silence says nothing.
   const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
   if (!isEvents) await firstByte(body, ctx, stallMs)
   if (res.destroyed) return void body.destroy()
-  ctx.set(headers)
   ctx.respond = false
+  res.statusCode = status
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
   // The pipeline, the limits and the caller's signal listen for its end: some more than Node takes for a leak.
   res.setMaxListeners(20)
   // A source that has nothing to say would not hear that the client went away.

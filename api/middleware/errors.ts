@@ -1,6 +1,6 @@
 /** The one error middleware, first in the chain: whatever is thrown below becomes the error answer. */
 import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
-import type { FrameContext, Middleware } from '../call.ts'
+import { type FrameContext, type Middleware, sendWhole } from '../call.ts'
 import { kinds } from '../lite/find.ts'
 
 /** The original service's number for a wrong signature. */
@@ -55,23 +55,20 @@ function inCallersWords(ctx: FrameContext, error: AppError): AppError {
 }
 
 function answer(ctx: FrameContext, error: AppError): void {
-  ctx.status = error.status
-  ctx.remove('Content-Disposition')
-  ctx.remove('Content-Length')
-  ctx.set('Content-Type', 'application/json')
+  const { status, details } = error
+  // Of a stream that failed before its first byte.
+  ctx.res.removeHeader('Content-Disposition')
+  const headers: Record<string, string> = { 'Content-Type': 'application/json' }
   const waitSeconds = secondsToWait(error)
-  if (waitSeconds !== null) ctx.set('Retry-After', String(waitSeconds))
-  if (error.status === 401)
-    ctx.set('WWW-Authenticate', 'OAuth realm="mailroom", Basic realm="mailroom", Bearer realm="mailroom"')
-  if (typeof error.details.allow === 'string') ctx.set('Allow', error.details.allow)
+  if (waitSeconds !== null) headers['Retry-After'] = String(waitSeconds)
+  if (status === 401)
+    headers['WWW-Authenticate'] = 'OAuth realm="mailroom", Basic realm="mailroom", Bearer realm="mailroom"'
+  if (typeof details.allow === 'string') headers['Allow'] = details.allow
   // The rest of the body, which will not be read, is still on its way.
-  if (error.status === 413) ctx.set('Connection', 'close')
+  if (status === 413) headers['Connection'] = 'close'
   const value = wordsOf(error, ctx.state.exchange.requestId)
-  ctx.body = JSON.stringify({
-    type: 'error',
-    value,
-    ...(error.code === 'bad_signature' ? { code: signatureCode } : {}),
-  })
+  const code = error.code === 'bad_signature' ? { code: signatureCode } : {}
+  sendWhole(ctx, status, headers, JSON.stringify({ type: 'error', value, ...code }))
 }
 
 /** null when the same call will fare no better later. */
