@@ -56,6 +56,16 @@ suite('news between nodes', needs('mongodb'), () => {
     assert.deepEqual(heard, ['told', 'missed'])
   })
 
+  test('of one record one piece of news is followed after the other', async () => {
+    const [first, second] = nodes()
+    isStuck = true
+    await first.tell({ what: 'webhook', id: 'twice' })
+    await first.tell({ what: 'webhook', id: 'twice' })
+    await Promise.all(announced.slice(-2).map((news) => second.hear(news)))
+    assert.deepEqual(heard.splice(2), ['twice'], 'the second one waits for the first')
+    isStuck = false
+  })
+
   test('news that take long to follow do not hold up the beat', async () => {
     const [first, second] = nodes()
     isStuck = true

@@ -6,7 +6,7 @@
 import type { Collection } from 'mongodb'
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import { withinTime } from '../../waits.ts'
+import { createExclusiveByKey, withinTime } from '../../waits.ts'
 import type { News, NumberedNews, SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { count, type Member } from './members.ts'
@@ -38,6 +38,7 @@ export class NewsRows {
   /** Number of the last news that were read. */
   #last = 0
   #read = new Set<string>()
+  readonly #inOrder = createExclusiveByKey()
   readonly #untold: News[] = []
   readonly #unfollowed: News[] = []
 
@@ -104,10 +105,13 @@ export class NewsRows {
 
   /** Never rejects. What takes longer goes on beside: the node's beat waits for it. */
   async #follow(news: News, listener: Listener | null): Promise<void> {
-    const following = listener?.heard(news).catch((error: unknown) => {
+    if (listener === null) return
+    // A record that was read first must not be taken over last.
+    const following = this.#inOrder(`${news.what} ${news.id}`, () => listener.heard(news))
+    const noted = following.catch((error: unknown) => {
       this.#unfollowed.push(news)
       this.#deps.log.warn({ ...news, err: toAppError(error) }, 'news of another node not followed yet')
     })
-    await withinTime(followMs, Promise.resolve(following))
+    await withinTime(followMs, noted)
   }
 }
