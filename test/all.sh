@@ -74,7 +74,7 @@ MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' "!$unt
 section 'test/hostile on MongoDB: what is read from the store, or written to it'
 # The others are about sockets, mail servers, parsers and pages; failing-writes and kills-of-stores take both stores.
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone \
-  'test/hostile/{call-log,event-streams,recipients,stored-limits}.test.ts'
+  'test/hostile/{call-log,event-streams,large-lists-by-api,recipients,stored-limits}.test.ts'
 
 section 'schemathesis; and beside it schemathesis on MongoDB, and the demo'
 bash test/support/schemathesis.sh install

@@ -71,10 +71,13 @@ export async function openLargeMailbox(count: number, store = chosenStore()): Pr
 /** The server of the copies: it has as many messages, and finds each of them. */
 function searched(exists: number, uidValidity: string): NonNullable<Hooks['command']> {
   const lines = [`* ${exists} EXISTS`, `* OK [UIDVALIDITY ${uidValidity}] ok`, `* OK [UIDNEXT ${exists + 1}] ok`]
-  return ({ name, tag }) => {
+  const uids = Array.from({ length: exists }, (_, index) => index + 1)
+  return ({ name, tag, text }) => {
     if (name === 'SELECT') return { lines, tagged: 'OK done' }
     if (name !== 'UID SEARCH') return undefined
-    return { lines: [`* ESEARCH (TAG "${tag}") UID ALL 1:${exists}`], tagged: 'OK done' }
+    const isExtended = text.includes(' RETURN ')
+    const found = isExtended ? `* ESEARCH (TAG "${tag}") UID ALL 1:${exists}` : `* SEARCH ${uids.join(' ')}`
+    return { lines: [found], tagged: 'OK done' }
   }
 }
 
