@@ -60,6 +60,11 @@ suite('any of several processes', { timeout: 300_000, ...needs('mongodb', 'dovec
       )
     })
     await until('every account is watched', async () => (await watched(first)) === accounts)
+    // One that was handed over has yet to read what is pending.
+    await until('every webhook is idle', async () => {
+      const { webhooks } = (await admin(first, '/admin/overview')) as { webhooks: { states: Json } }
+      return webhooks.states['idle'] === accounts + 1
+    })
   })
   after(async () => {
     for (const { service } of processes) await service.remove()
