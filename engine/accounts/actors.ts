@@ -332,10 +332,7 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
 async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
   const context = { deps, state, session }
   state.onProgress(progress)
-  const begunAt = deps.now()
-  const moved = await createFolderPoll(context).list()
-  // With the counts of all folders it is the first look at them.
-  if (session.capabilities.listStatus) state.moved.found(moved, begunAt)
+  await createFolderPoll(context).list()
   progress()
   await catchUpFirst(context, 'INBOX')
 }

@@ -143,10 +143,6 @@ export function createMoved() {
         ended()
       }
     },
-    /** The last look at all folders began then; -Infinity = there was none in this session. */
-    get lookedAt(): number {
-      return lookedAt
-    },
     /** Mail that was moved between folders before this time is in the index at its new place, in ms since 1970. */
     get settledAt(): number {
       return Math.min(lookedAt, ...dirty().map(({ since }) => since))

@@ -128,13 +128,12 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     flags: false,
     closed: null as Error | null,
     leaveIdle: new AbortController(),
-    polledAt: context.state.moved.lookedAt,
+    polledAt: Number.NEGATIVE_INFINITY,
     /** How long after the last poll the next one is due. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
     /** Activity since the last poll; Infinity = none. */
     stirredAt: Number.POSITIVE_INFINITY,
-    /** INBOX has just been caught up. */
-    askedAt: context.deps.now(),
+    askedAt: Number.NEGATIVE_INFINITY,
     lookAgainAt: Number.POSITIVE_INFINITY,
     /** The last IDLE ended then, or the server was asked for news. */
     heardAt: context.deps.now(),

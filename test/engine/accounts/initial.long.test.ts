@@ -142,15 +142,13 @@ test('the account answers with the newest page while the rest is still being rea
   assert((await running.subjects('INBOX')).length < 45)
 })
 
-test('mail in INBOX alone is read over one connection, and the folders are listed once', async (t) => {
-  const settings = { MAILROOM_SYNC_BATCH: '5', MAILROOM_INBOX_POLL: '1h', MAILROOM_FOLDER_POLL: '1h' }
+test('an account with mail in INBOX alone is read over one connection', async (t) => {
+  const settings = { MAILROOM_SYNC_BATCH: '5' }
   const { server, subjects } = await watchingAccounts(t, { settings }, (stage) => fill(stage.server, 'INBOX', 30))
   assert.equal((await subjects('INBOX')).length, 30)
-  const sent = server.log.filter(({ line }) => line.startsWith('C: '))
-  assert.equal(new Set(sent.map(({ connection }) => connection)).size, 1)
-  const count = (command: string) => sent.filter(({ line }) => line.split(' ')[2] === command).length
-  assert(count('IDLE') < 3, `IDLE was entered ${count('IDLE')} times between pages`)
-  assert.deepEqual([count('LIST'), count('STATUS')], [1, 0])
+  assert.equal(new Set(server.log.map(({ connection }) => connection)).size, 1)
+  const idles = server.log.filter(({ line }) => /^C: \S+ IDLE/.test(line)).length
+  assert(idles < 3, `IDLE was entered ${idles} times between pages`)
 })
 
 test('new mail that a server tells of only when asked is read between pages of old mail', async (t) => {
