@@ -50,22 +50,28 @@ export function createUses({ nodes, tellAll }: Deps): SharedUses {
   const untold = new Map<string, [UseKind, string, number]>()
   let timer: NodeJS.Timeout | null = null
 
+  /** One at a time: an old number must not come after a newer one. */
   async function flush(): Promise<void> {
-    timer = null
     const told = [...untold.values()]
     untold.clear()
-    if (await tellAll({ from: nodes.id, uses: told })) return
+    const isHeard = await tellAll({ from: nodes.id, uses: told })
+    timer = null
     // A number stands until the next one: it is told once more, unless there is a newer one.
-    for (const [kind, name, by] of told) if (kind === 'streams' && !untold.has(`${kind} ${name}`)) tell(kind, name, by)
+    for (const [kind, name, by] of isHeard ? [] : told)
+      if (kind === 'streams' && !untold.has(`${kind} ${name}`)) untold.set(`${kind} ${name}`, [kind, name, by])
+    if (untold.size > 0) plan()
+  }
+
+  function plan(): void {
+    timer ??= setTimeout(() => void flush(), Math.min(everyMs.most, everyMs.node * nodes.others().length)).unref()
   }
 
   function tell(kind: UseKind, name: string, by = 1): void {
-    const others = nodes.others().length
-    if (others === 0) return
+    if (nodes.others().length === 0) return
     const key = `${kind} ${name}`
     const before = untold.get(key)?.[2] ?? 0
     if (untold.size < most || untold.has(key)) untold.set(key, [kind, name, kind === 'streams' ? by : before + by])
-    timer ??= setTimeout(() => void flush(), Math.min(everyMs.most, everyMs.node * others)).unref()
+    plan()
   }
 
   return {
