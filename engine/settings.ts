@@ -2,6 +2,7 @@
  * What operators set while the service runs: the pace of a host, how long what is kept. It is in force at once, and
  * stored, so that it is after a restart too.
  */
+import { createExclusive } from './waits.ts'
 import type { Config, ConfigKey } from './config.ts'
 import type { Store } from './store/port.ts'
 
@@ -40,6 +41,8 @@ interface Deps {
 
 export function createSettings({ store: { settings, nodes }, values, setPace }: Deps) {
   const inForce = new Set<string>()
+  /** What was read first must not be put in force last. */
+  const inOrder = createExclusive()
   function apply(id: string, value: number | null): void {
     if (value === null) inForce.delete(id)
     else inForce.add(id)
@@ -48,17 +51,20 @@ export function createSettings({ store: { settings, nodes }, values, setPace }: 
     else values.set(id, value)
   }
   async function set(id: string, value: number | null): Promise<void> {
-    await (value === null ? settings.remove(id) : settings.put({ id, value, setAt: Date.now() }))
-    apply(id, value)
+    await inOrder(async () => {
+      await (value === null ? settings.remove(id) : settings.put({ id, value, setAt: Date.now() }))
+      apply(id, value)
+    })
     await nodes.tell({ what: 'settings', id })
   }
   return {
     /** Puts in force what was set before, or by another node. */
-    async load(): Promise<void> {
-      const stored = new Map((await settings.list()).map(({ id, value }) => [id, value]))
-      for (const id of inForce) if (!stored.has(id)) apply(id, null)
-      for (const [id, value] of stored) apply(id, value)
-    },
+    load: (): Promise<void> =>
+      inOrder(async () => {
+        const stored = new Map((await settings.list()).map(({ id, value }) => [id, value]))
+        for (const id of inForce) if (!stored.has(id)) apply(id, null)
+        for (const [id, value] of stored) apply(id, value)
+      }),
     /** Logins a minute at most: 0 = none, null = as configured. */
     pace: (host: string, pace: number | null) => set(paceOf + host, pace),
     /** null = as the environment says. A shorter time removes rows for good. */
