@@ -360,7 +360,8 @@ async function watchAccount(
   const both = AbortSignal.any([signal, stop.signal])
   state.onProgress(alive)
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
-  const background = createBackground({ sync, state, link, backfilling, onComplete })
+  const host = hosts.of(state.account.server)
+  const background = createBackground({ sync, state, link, host, backfilling, onComplete })
   state.moved.found(unopened(state))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW

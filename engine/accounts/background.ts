@@ -9,6 +9,7 @@
  */
 import { isAppError, toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
+import type { KnownHost } from './hosts.ts'
 import type { Link } from './link.ts'
 import { createParking, isLeftAlone, isSetAside, reportOwn } from './gone.ts'
 import type { Session } from './session-types.ts'
@@ -16,15 +17,7 @@ import type { AccountState, SyncDeps } from './state.ts'
 import { catchUp, type Touched } from './sync.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
-import {
-  batchesOf,
-  cursorOf,
-  type FolderContext,
-  moveCursor,
-  quarantine,
-  storeRead,
-  type SyncContext,
-} from './write.ts'
+import { cursorOf, type FolderContext, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
 import { pause } from '../waits.ts'
 
 const retryFirstMs = 2_000
@@ -32,6 +25,9 @@ const retryMaxMs = 5 * 60_000
 const lookAgainMs = 60_000
 /** How long an account back-fills in a row while others of its developer wait: each new turn may cost a login. */
 const turnMs = 30_000
+/** While a page of INBOX is read its news wait: after one that took longer the next ones are shorter. */
+const pageMs = 1000
+const shortestPage = 10
 /** These concern the account, not one folder: the watching actor has to know. */
 const accountFailures = new Set([
   'auth_rejected',
@@ -47,6 +43,7 @@ interface BackgroundDeps {
   readonly sync: SyncDeps
   readonly state: AccountState
   readonly link: Link
+  readonly host: KnownHost
   /** Bounds how many accounts back-fill at once; a place is lent for one batch. */
   readonly backfilling: FairQueue
   /** Every folder has been read to its end; called once per actor, and again when it rejects. */
@@ -159,7 +156,7 @@ async function run(
 const isAborted = (signal: AbortSignal): boolean => signal.aborted
 
 /** Interrupted between two batches by live mail in other folders, and by the end of the turn while others wait. */
-function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMoved: () => boolean) {
+function createBackfill({ sync, state, link, host, backfilling }: BackgroundDeps, isMoved: () => boolean) {
   /** Until then the account goes before others of its developer: its connection is open. */
   let turnEndsAt = 0
 
@@ -194,6 +191,7 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
     const job: BackfillJob = {
       deps: sync,
       state,
+      host,
       onFolder: (path, task) => inTurn(path, task, both),
       pause: async () => {
         const turnOver = backfilling.waiting > 0 && sync.now() >= turnEndsAt
@@ -219,6 +217,7 @@ type Task<T> = (session: Session) => Promise<T>
 interface BackfillJob {
   readonly deps: SyncDeps
   readonly state: AccountState
+  readonly host: KnownHost
   readonly onFolder: <T>(path: string, task: Task<T>) => Promise<T>
   readonly pause: (signal: AbortSignal) => Promise<void>
 }
@@ -239,19 +238,38 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   // UIDs of before a UIDVALIDITY change mean nothing after it: the folder's turn comes again.
   const isOver = (): boolean => signal.aborted || cursorOf(folder).uidValidity !== uidValidity
   const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(folder)))
-  for (const page of batchesOf(deps, uids)) {
+  for (let at = 0; at < uids.length;) {
     if (isOver()) return
+    const page = uids.slice(at, at + pageSize(job, path))
     await job.onFolder(path, async (session) => {
-      if (!isOver()) await backfillPage({ ...folder, deps, session }, page)
+      if (!isOver()) await timed(job, page.length, () => backfillPage({ ...folder, deps, session }, page))
     })
+    at += page.length
     await job.pause(signal)
   }
   if (isOver()) return
   await moveCursor(folder, (newest) => {
+    if (newest.uidValidity !== uidValidity) return newest
     const cursor = { ...newest, backfillBelow: 0 }
     delete cursor.remapSince
     return cursor
   })
+}
+
+function pageSize({ deps: { config }, host }: BackfillJob, path: string): number {
+  return Math.min(config.MAILROOM_SYNC_BATCH, path === 'INBOX' ? host.page : Infinity)
+}
+
+/** All accounts of the host learn from a page of so many messages. */
+async function timed({ deps: { now }, host }: BackfillJob, messages: number, work: () => Promise<void>): Promise<void> {
+  const began = now()
+  try {
+    await work()
+  } finally {
+    const ms = now() - began
+    if (ms > pageMs) host.page = Math.max(shortestPage, Math.floor(messages / 2))
+    else if (ms < pageMs / 4) host.page = Math.max(host.page, 2 * messages)
+  }
 }
 
 /** Catches up with the folder, and reads its newest page where nothing was read yet. */

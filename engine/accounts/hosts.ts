@@ -3,6 +3,8 @@
 export interface KnownHost {
   /** The host has pushed to an IDLE of one of its accounts. */
   pushes: boolean
+  /** Old messages that it gives while the watching session may be away from its news. */
+  page: number
   /** Ids of accounts whose last login did not reach the host. */
   readonly unreached: Set<string>
 }
@@ -17,7 +19,7 @@ export function createHosts() {
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
-      const host = hosts.get(key) ?? { pushes: false, unreached: new Set() }
+      const host = hosts.get(key) ?? { pushes: false, page: Infinity, unreached: new Set() }
       hosts.delete(key)
       hosts.set(key, host)
       const [oldest = key] = hosts.keys()

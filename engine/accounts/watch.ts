@@ -223,11 +223,19 @@ async function readForCalls({ context }: Watch): Promise<void> {
 
 /** A page of INBOX's old mail. */
 async function readOld(watch: Watch): Promise<void> {
-  const { state, session } = watch.context
-  await state.moved.readPage(session)
+  await readPage(watch)
   await giveWay(watch)
   // The next page may be asked for by now: IDLE need not begin before.
   await nextTurn()
+}
+
+/** A server without modseqs gives flags as of the last news that it told. */
+async function readPage({ context }: Watch): Promise<void> {
+  const { state, session } = context
+  if (!state.moved.isPageDue()) return
+  const cursor = inboxCursor(context)
+  if (cursor && !hasModseqs(session, cursor)) await session.noop()
+  await state.moved.readPage(session)
 }
 
 function nextPollAt({ context, polledAt, pollMs, stirredAt, looks }: Watch): number {
@@ -256,7 +264,7 @@ async function poll(watch: Watch): Promise<void> {
   watch.stirredAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   const before = inboxCursor(context)
-  const moved = await folders.poll(look, () => giveWay(watch))
+  const moved = await folders.poll(look, () => giveWay(watch, readPage))
   if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
   const found = hasNews(before, inboxCursor(context))
   const compares = watch.pollMs < quietFactor * often
@@ -273,8 +281,11 @@ async function poll(watch: Watch): Promise<void> {
   options.alive()
 }
 
-/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind a page. */
-async function giveWay(watch: Watch): Promise<void> {
+/**
+ * Between the questions of a poll, which takes seconds where each folder is asked for, and behind a page. `last`: what
+ * comes when nothing newer waits.
+ */
+async function giveWay(watch: Watch, last?: (watch: Watch) => Promise<void>): Promise<void> {
   const { session, deps } = watch.context
   if (deps.now() - watch.heardAt >= turnMs) {
     await session.noop()
@@ -282,6 +293,7 @@ async function giveWay(watch: Watch): Promise<void> {
   }
   await readForCalls(watch)
   await readPushed(watch)
+  await last?.(watch)
 }
 
 async function compareInbox(context: SyncContext): Promise<void> {

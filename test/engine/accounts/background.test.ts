@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { backfillFirst, createBackground } from '../../../engine/accounts/background.ts'
+import { createHosts } from '../../../engine/accounts/hosts.ts'
 import { createLink, type Link } from '../../../engine/accounts/link.ts'
 import { type Asked, createFairQueue, type FairQueue } from '../../../engine/fair-queue.ts'
 import { mail } from '../../support/mail.ts'
@@ -16,6 +17,7 @@ import { watchingAccounts } from './running.ts'
 import { accountId, fill, letter, openStage, type Stage } from './stage.ts'
 
 const count = 5
+const host = createHosts().of('mail.example.com')
 
 /** The connection for commands. */
 function linkTo(t: TestContext, { server }: Stage): Link {
@@ -55,7 +57,7 @@ async function backfilled(
     done.resolve(undefined)
     return Promise.resolve()
   }
-  const background = createBackground({ sync: stage.deps, state, link, backfilling: watched, onComplete })
+  const background = createBackground({ sync: stage.deps, state, link, host, backfilling: watched, onComplete })
   const running = background(stop.signal)
   await Promise.race([done.promise, running])
   stop.abort()
@@ -122,7 +124,7 @@ suite('a folder that is refused, and whether completion waits for it', () => {
         const done = Promise.withResolvers<number>()
         const onComplete = async (): Promise<void> => done.resolve((await stage.subjects('Archive')).length)
         const stop = new AbortController()
-        const running = createBackground({ sync: stage.deps, state, link, backfilling, onComplete })(stop.signal)
+        const running = createBackground({ sync: stage.deps, state, link, host, backfilling, onComplete })(stop.signal)
         await meanwhile()
         const read = await done.promise
         stop.abort()
@@ -171,7 +173,9 @@ suite('what is read at once, not at the next poll', () => {
     }
     const onComplete = (): Promise<void> => Promise.resolve()
     const stop = new AbortController()
-    const running = createBackground({ sync: stage.deps, state, link, backfilling: taken, onComplete })(stop.signal)
+    const running = createBackground({ sync: stage.deps, state, link, host, backfilling: taken, onComplete })(
+      stop.signal,
+    )
     await asked.promise
     stage.server.append('ann', 'Archive', letter('new'))
     state.moved.found(['Archive'])
@@ -218,7 +222,7 @@ suite('what is read at once, not at the next poll', () => {
     const backfilling = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
     const onComplete = (): Promise<void> => Promise.resolve()
     const stop = new AbortController()
-    const running = createBackground({ sync: stage.deps, state, link, backfilling, onComplete })(stop.signal)
+    const running = createBackground({ sync: stage.deps, state, link, host, backfilling, onComplete })(stop.signal)
     await until('read', async () => (await stage.subjects('Archive')).length === 1)
     stop.abort()
     await Promise.all([running, link.close()])
@@ -243,7 +247,7 @@ test('a batch that is being stored when all is read is stored before that is tol
   const link = linkTo(t, stage)
   const backfilling = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
   const stop = new AbortController()
-  const running = createBackground({ sync: stage.deps, state, link, backfilling, onComplete })(stop.signal)
+  const running = createBackground({ sync: stage.deps, state, link, host, backfilling, onComplete })(stop.signal)
   await Promise.all([stored, told.promise])
   stop.abort()
   await Promise.all([running, link.close()])

@@ -51,6 +51,29 @@ test('the first page is the newest and there before the rest', async (t) => {
   assert.equal((await stage.folder('INBOX')).cursor?.backfillBelow, 16)
 })
 
+test('after a page of INBOX that took long the next ones are shorter, for all accounts of the host', async (t) => {
+  let now = Date.now()
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '100' }, now: () => now })
+  fill(stage.server, 'INBOX', 300)
+  const { state, context, catchUp } = await stage.work()
+  await catchUp('INBOX')
+  const asked: number[] = []
+  stage.server.hooks = {
+    command: ({ text }) => {
+      const [, from, to] = /UID FETCH (\d+):(\d+) \(UID FLAGS INTERNALDATE/.exec(text) ?? []
+      if (to === undefined) return undefined
+      asked.push(Number(to) - Number(from) + 1)
+      now += asked.length < 3 ? 1500 : 100
+      return undefined
+    },
+  }
+  const job = jobOf(context)
+  await backfillFolder(job, state.folderByPath('INBOX')?.id ?? '', new AbortController().signal)
+  assert.deepEqual(asked, [100, 50, 25, 50, 75])
+  assert.equal((await stage.subjects('INBOX')).length, 300)
+  assert.equal(job.host.page, 150)
+})
+
 test('dropped in the middle, it goes on where it was; live mail meanwhile is told once, history never', async (t) => {
   const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
   fill(stage.server, 'INBOX', 45)

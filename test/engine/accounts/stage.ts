@@ -6,6 +6,7 @@
 import type { TestContext } from 'node:test'
 import { backfillFolder, nextToBackfill } from '../../../engine/accounts/background.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
+import { createHosts } from '../../../engine/accounts/hosts.ts'
 import { createLane } from '../../../engine/accounts/link.ts'
 import { createAccountState, type AccountState, type SyncDeps } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
@@ -254,6 +255,7 @@ export function jobOf({ deps, state, session }: SyncContext): Parameters<typeof 
   return {
     deps,
     state,
+    host: createHosts().of('mail.example.com'),
     onFolder: async (path, task) => {
       await session.select(path)
       return task(session)
