@@ -93,7 +93,7 @@ async function build(plan: Plan, other: string, parts: AsyncDisposableStack): Pr
     parts.defer(() => service.remove())
     return service
   }
-  // A first start compiles and keeps what it has compiled: no process of a server that has been up for a day holds that.
+  // A first start compiles, and keeps what it compiled: no later start of that checkout holds it.
   for (const checkout of [{ checkout: other }, {}]) await (await startService(checkout)).remove()
   const services = await Promise.all([start({ checkout: other }), start({})])
   return { plan, dovecot, receiver, services, mailboxes }
