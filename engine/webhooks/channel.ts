@@ -50,7 +50,8 @@ export class Channel {
   #run = 0
   #historical = 0
   #timer: NodeJS.Timeout | undefined
-  #claiming = false
+  /** The read of the store that the chart waits for: until it is over the chart takes no news. */
+  #claim: symbol | null = null
   /** Rows that failed before this time do not wait for their own. `probed`: a delivered callback set it, no edit. */
   #recovery = { at: 0, probed: false }
   #saidIdle = false
@@ -128,7 +129,7 @@ export class Channel {
     this.#run += 1
     this.#toldAt = -Infinity
     this.#saidIdle = false
-    this.#claiming = false
+    if (!running) this.#claim = null
     this.#lines.reset()
     clearTimeout(this.#timer)
     this.#pump()
@@ -138,7 +139,7 @@ export class Channel {
     if (!this.#running) return
     this.#lines.release(this.#deps.now())
     this.#sendReady()
-    if (!this.#claiming) this.#rest()
+    if (this.#claim === null) this.#rest()
   }
 
   #sendReady(): void {
@@ -186,12 +187,13 @@ export class Channel {
   async claim(): Promise<void> {
     const { log, now } = this.#deps
     const [run, byHand] = [this.#run, this.#byHand]
-    this.#claiming = true
+    const claim = Symbol('claim')
+    this.#claim = claim
     const plan = this.#lines.beginRead()
     try {
       const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
-      if (run !== this.#run) return
-      if (byHand === this.#byHand)
+      // Rows that were read for an earlier run are thrown away: all is to be read again.
+      if (run === this.#run && byHand === this.#byHand)
         this.#lines.endRead(
           rows.map((row) => this.#held(row)),
           plan,
@@ -202,11 +204,11 @@ export class Channel {
       log.warn({ channelId: this.#id, err: toAppError(error) }, 'outbox not read, trying again')
       throw error
     }
-    this.#sendReady()
+    if (run === this.#run) this.#sendReady()
     // The chart has to know first that the claim is done: until then it takes no news of this kind.
     setImmediate(() => {
-      if (run !== this.#run) return
-      this.#claiming = false
+      if (claim !== this.#claim) return
+      this.#claim = null
       this.#pump()
     })
   }

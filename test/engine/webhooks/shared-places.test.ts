@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { readConfig } from '../../../engine/config.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
+import type { OutboxRecord } from '../../../engine/store/records.ts'
 import { Channel } from '../../../engine/webhooks/channel.ts'
 import { until } from '../../support/until.ts'
 import { laneRow } from './lane-row.ts'
@@ -51,4 +52,34 @@ test('other nodes leave it some places, none for a time, and their turn to try a
   held.resolve(undefined)
   await probed
   assert.equal(handled[2], 'c')
+})
+
+test('renewed in the middle of a read it reads again, though the chart takes no news until the read is over', async (t) => {
+  const first = Promise.withResolvers<OutboxRecord[]>()
+  const reads = [first.promise, Promise.resolve([laneRow('a', 0)])]
+  const handled: string[] = []
+  let isClaiming = false
+  const channel = new Channel('c', {
+    store: { outbox: { pending: () => reads.shift() ?? Promise.resolve([]) } },
+    attempts: {
+      handle({ accountId }) {
+        handled.push(accountId ?? '')
+        return Promise.resolve({ until: null, attempt: null, failure: null })
+      },
+    },
+    log: silentLogger,
+    now: () => 1000,
+    random: () => 0.5,
+    config: readConfig({}),
+    notify: ({ type }) => {
+      if (type !== 'room' || isClaiming) return
+      isClaiming = true
+      void channel.claim().finally(() => (isClaiming = false))
+    },
+  })
+  t.after(() => channel.stop())
+  channel.start()
+  await channel.renew(() => false)
+  first.resolve([])
+  await until('what waits is sent', () => handled.length > 0, { withinMs: 5000 })
 })
