@@ -47,6 +47,8 @@ suite('a webhook of the application on two processes', { timeout: 240_000, ...ne
     }
     await Promise.all(Array.from({ length: accounts }, (_, at) => create(at)))
     for (const { id, email } of users) await listed(first(), id, `old ${email}`)
+    // None is being handed over: what is due then is another matter (node-ends.long.test.ts).
+    await until('each is watched', async () => (await sum('mailroom_accounts{tag="watching"}')) === accounts)
   })
   after(async () => {
     for (const service of services) await service.remove()
