@@ -41,7 +41,7 @@ interface Deps {
 
 export function createSettings({ store: { settings, nodes }, values, setPace }: Deps) {
   const inForce = new Set<string>()
-  /** What was read first must not be put in force last. */
+  /** Settings that were read first must not be put in force last. */
   const inOrder = createExclusive()
   function apply(id: string, value: number | null): void {
     if (value === null) inForce.delete(id)

@@ -35,7 +35,7 @@ export interface ToldUses {
 }
 
 export interface SharedUses extends Uses {
-  /** What another node tells. */
+  /** Takes the counts of another node. */
   heard(told: ToldUses): void
 }
 
@@ -50,15 +50,14 @@ export function createUses({ nodes, tellAll }: Deps): SharedUses {
   const untold = new Map<string, [UseKind, string, number]>()
   let timer: NodeJS.Timeout | null = null
 
-  /** One at a time: an old number must not come after a newer one. */
+  /** Tellings go one after the other: an old number must not come after a newer one. */
   async function flush(): Promise<void> {
-    const told = [...untold.values()]
+    const told = [...untold]
     untold.clear()
-    const isHeard = await tellAll({ from: nodes.id, uses: told })
+    const isHeard = await tellAll({ from: nodes.id, uses: told.map(([, use]) => use) })
     timer = null
     // A number stands until the next one: it is told once more, unless there is a newer one.
-    for (const [kind, name, by] of isHeard ? [] : told)
-      if (kind === 'streams' && !untold.has(`${kind} ${name}`)) untold.set(`${kind} ${name}`, [kind, name, by])
+    for (const [key, use] of isHeard ? [] : told) if (use[0] === 'streams' && !untold.has(key)) untold.set(key, use)
     if (untold.size > 0) plan()
   }
 

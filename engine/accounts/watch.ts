@@ -264,7 +264,10 @@ async function poll(watch: Watch): Promise<void> {
   watch.stirredAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   const before = inboxCursor(context)
-  const moved = await folders.poll(look, () => giveWay(watch, readPage))
+  const moved = await folders.poll(look, async () => {
+    await giveWay(watch)
+    await readPage(watch)
+  })
   if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
   const found = hasNews(before, inboxCursor(context))
   const compares = watch.pollMs < quietFactor * often
@@ -281,11 +284,8 @@ async function poll(watch: Watch): Promise<void> {
   options.alive()
 }
 
-/**
- * Between the questions of a poll, which takes seconds where each folder is asked for, and behind a page. `last`: what
- * comes when nothing newer waits.
- */
-async function giveWay(watch: Watch, last?: (watch: Watch) => Promise<void>): Promise<void> {
+/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind a page. */
+async function giveWay(watch: Watch): Promise<void> {
   const { session, deps } = watch.context
   if (deps.now() - watch.heardAt >= turnMs) {
     await session.noop()
@@ -293,7 +293,6 @@ async function giveWay(watch: Watch, last?: (watch: Watch) => Promise<void>): Pr
   }
   await readForCalls(watch)
   await readPushed(watch)
-  await last?.(watch)
 }
 
 async function compareInbox(context: SyncContext): Promise<void> {

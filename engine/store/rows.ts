@@ -83,7 +83,7 @@ function factKeys({ threadId, attachments, addresses }: KeyFacts, most: number):
   return [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
 }
 
-/** What a step looks at and changes: little, whatever mail says of itself. */
+/** The fields of a row that a step reads and changes: few bytes, whatever mail says. */
 export type Placed = Pick<MessageRecord, 'id' | 'placements' | 'gone'>
 
 /** A message lies somewhere; else the row is a tombstone. */
@@ -179,7 +179,7 @@ export function newMessage(accountId: string, added: AddedMessage, now: number):
   }
 }
 
-/** One that is there stays as it is (perhaps with newer flags). What had vanished from this very place is back. */
+/** A placement that is there stays as it is, perhaps with newer flags. A message that vanished from here is back. */
 export function addPlacement<R extends Placed>(record: R, placement: Placement): R {
   if (record.placements.some((there) => liesAt(there, placement))) return record
   return {

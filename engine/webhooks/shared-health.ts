@@ -42,7 +42,7 @@ export class SharedHealth {
     if (this.isShared(webhookId)) this.#known.set(webhookId, health)
   }
 
-  /** The record was read: its health may be another one. What this node has stored since counts. */
+  /** The record was read: its health may be another one. Health that this node has stored since counts. */
   async read({ id, health }: WebhookRecord): Promise<void> {
     const isKnown = (one: WebhookHealth): boolean => isDeepStrictEqual(this.#known.get(id), one)
     if (!this.isShared(id) || isKnown(health)) return

@@ -33,7 +33,7 @@ export function messageDoc(record: MessageRecord, counted: readonly string[] = [
   }
 }
 
-/** What a change needs of a row, few bytes whatever mail says: a message to thousands of people has 300 kB. */
+/** The fields of a row that a change needs, few bytes: a message to thousands of people has 300 kB. */
 type PlacedDoc = Pick<MessageDoc, '_id' | 'accountId' | 'placements' | 'gone' | 'goneAt' | 'v'>
 
 const placedOnly = { accountId: 1, placements: 1, gone: 1, goneAt: 1, v: 1 } as const
@@ -44,7 +44,7 @@ export function readPlaced(context: MongoContext, where: Filter<MessageDoc>, lim
   return collections.messages.find<PlacedDoc>(where, { ...read, projection: placedOnly, limit }).toArray()
 }
 
-/** What a step makes of a row, and of the keys of its places. */
+/** A row before and after a step, and the keys that its places gain and lose. */
 interface Change {
   readonly doc: PlacedDoc
   readonly before: Placed

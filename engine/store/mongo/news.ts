@@ -103,7 +103,7 @@ export class NewsRows {
     for (const { what, id } of fresh) await this.#follow({ what, id }, listener)
   }
 
-  /** Never rejects. What takes longer goes on beside: the node's beat waits for it. */
+  /** Never rejects. Work that takes longer goes on beside: the node's beat waits for it. */
   async #follow(news: News, listener: Listener | null): Promise<void> {
     if (listener === null) return
     // A record that was read first must not be taken over last.
