@@ -1,11 +1,13 @@
 /** News between two nodes: told straight, read from the database by who missed that, and followed once. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { createMongoStore } from '../../engine/store/mongo/index.ts'
 import type { Store } from '../../engine/store/port.ts'
 import type { NumberedNews } from '../../engine/store/slots.ts'
 import { needs } from '../support/require.ts'
+import { until } from '../support/until.ts'
 import { testDatabase, type TestDatabase, work } from './mongo-server.ts'
 
 suite('news between nodes', needs('mongodb'), () => {
@@ -13,7 +15,8 @@ suite('news between nodes', needs('mongodb'), () => {
   const stores: Store[] = []
   const announced: NumberedNews[][] = []
   const heard: string[] = []
-  let isStuck = false
+  /** What following waits for. */
+  let held: Promise<unknown> = Promise.resolve()
   before(async () => {
     database = testDatabase()
     // They look when the test says so.
@@ -22,9 +25,9 @@ suite('news between nodes', needs('mongodb'), () => {
     for (let at = 0; at < 2; at += 1) stores.push(await createMongoStore(options))
     const [first, second] = nodes()
     await first.start({ ...work(), announceNews: (news) => Promise.resolve(announced.push([...news])) }, null)
-    const follow = ({ id }: { readonly id: string }): Promise<void> => {
+    const follow = async ({ id }: { readonly id: string }): Promise<void> => {
       heard.push(id)
-      return isStuck ? new Promise(() => undefined) : Promise.resolve()
+      await held
     }
     await second.start({ ...work(), heard: follow }, null)
     await first.look()
@@ -58,20 +61,36 @@ suite('news between nodes', needs('mongodb'), () => {
 
   test('of one record one piece of news is followed after the other', async () => {
     const [first, second] = nodes()
-    isStuck = true
+    held = new Promise(() => undefined)
     await first.tell({ what: 'webhook', id: 'twice' })
     await first.tell({ what: 'webhook', id: 'twice' })
     await Promise.all(announced.slice(-2).map((news) => second.hear(news)))
     assert.deepEqual(heard.splice(2), ['twice'], 'the second one waits for the first')
-    isStuck = false
+    held = Promise.resolve()
+  })
+
+  test('who tells news hears that they are followed when a look has read them first', async () => {
+    const [first, second] = nodes()
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    held = promise
+    await first.tell({ what: 'webhook', id: 'read' })
+    const look = second.look()
+    await until('the look follows the news', () => heard.at(-1) === 'read')
+    let isAnswered = false
+    const hearing = second.hear(announced.at(-1) ?? []).then(() => (isAnswered = true))
+    await setImmediate()
+    assert.equal(isAnswered, false)
+    resolve(undefined)
+    await Promise.all([hearing, look])
+    assert.deepEqual(heard.splice(2), ['read'])
   })
 
   test('news that take long to follow do not hold up the beat', async () => {
     const [first, second] = nodes()
-    isStuck = true
+    held = new Promise(() => undefined)
     await first.tell({ what: 'webhook', id: 'stuck' })
     await second.look()
-    isStuck = false
+    held = Promise.resolve()
     await first.tell({ what: 'webhook', id: 'next' })
     await second.look()
     assert.deepEqual(heard.slice(2), ['stuck', 'next'])

@@ -37,7 +37,8 @@ export class NewsRows {
   readonly #rows: Collection<NewsDoc>
   /** Number of the last news that were read. */
   #last = 0
-  #read = new Set<string>()
+  /** By number; each resolves when the news are followed. */
+  readonly #read = new Map<string, Promise<void>>()
   readonly #inOrder = createExclusiveByKey()
   readonly #untold: News[] = []
   readonly #unfollowed: News[] = []
@@ -82,13 +83,9 @@ export class NewsRows {
     }
   }
 
-  /** Another node tells what it has written down. */
+  /** Another node tells what it has written down. Resolves when it is followed, also where a look has read it first. */
   async hear(rows: readonly NumberedNews[], listener: Listener | null): Promise<void> {
-    for (const { _id, what, id } of rows) {
-      if (this.#read.has(_id)) continue
-      this.#read.add(_id)
-      await this.#follow({ what, id }, listener)
-    }
+    for (const row of rows) await this.#followOnce(row, listener)
   }
 
   /** `last`: number of the newest ones. */
@@ -98,9 +95,15 @@ export class NewsRows {
     const from = newsId(Math.max(0, this.#last - readAgain))
     const found = await this.#rows.find({ _id: { $gt: from }, by: { $ne: this.#deps.member.id } }).toArray()
     this.#last = last
-    const fresh = found.filter(({ _id }) => !this.#read.has(_id))
-    this.#read = new Set(found.map(({ _id }) => _id))
-    for (const { what, id } of fresh) await this.#follow({ what, id }, listener)
+    const numbers = new Set(found.map(({ _id }) => _id))
+    for (const number of this.#read.keys()) if (!numbers.has(number)) this.#read.delete(number)
+    for (const row of found) await this.#followOnce(row, listener)
+  }
+
+  #followOnce({ _id, what, id }: NumberedNews, listener: Listener | null): Promise<void> {
+    const following = this.#read.get(_id) ?? this.#follow({ what, id }, listener)
+    this.#read.set(_id, following)
+    return following
   }
 
   /** Never rejects. Work that takes longer goes on beside: the node's beat waits for it. */
