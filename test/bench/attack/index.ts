@@ -30,7 +30,7 @@ export interface Stage extends AttackOrder {
 export type Attack = (stage: Stage) => Promise<void>
 
 // They would have machines of their own: what they work is not the service's time.
-setPriority(10)
+setPriority(15)
 const order = JSON.parse(process.argv[2] ?? '{}') as AttackOrder
 const stop = AbortSignal.timeout(order.seconds * 1000)
 const rounds: Record<string, { done: number; failed: number }> = {}
