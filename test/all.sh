@@ -63,9 +63,10 @@ on_store=('test/e2e/{burst,dovecot,dovecot-v2,operations,reseal}.long.test.ts' '
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
 
 section 'two nodes on MongoDB, each call to either of them'
-on_nodes=(test/api/lite/{nodes,users,webhooks,deliveries,changes,messages-moves,messages-writes,connect-tokens,app}.test.ts
-  test/api/v2/{webhooks,sources,people}.test.ts test/e2e/{in-process,own-writes}.long.test.ts)
-MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_nodes[@]}"
+on_nodes=(test/e2e/{own-writes,in-process}.long.test.ts
+  test/api/lite/{nodes,users,webhooks,deliveries,changes,messages-moves,messages-writes,connect-tokens,app}.test.ts
+  test/api/v2/{webhooks,sources,people}.test.ts)
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=2 node test/run.ts --alone "${on_nodes[@]}"
 
 # Alone on the machine: these tests look at what others have to wait for.
 section 'test/hostile'
