@@ -14,7 +14,13 @@ import { openStage, type Stage } from './stage.ts'
 
 const email = 'kim@mail.example'
 const password = 'correct-horse'
-const quick = { MAILROOM_FOLDER_POLL: '200ms', MAILROOM_FOLDER_POLL_COLD: '200ms', MAILROOM_GONE_HOLD: '300ms' }
+// A write waits for the answer to IDLE, which does not come, as long as a command may take.
+const quick = {
+  MAILROOM_FOLDER_POLL: '200ms',
+  MAILROOM_FOLDER_POLL_COLD: '200ms',
+  MAILROOM_GONE_HOLD: '300ms',
+  MAILROOM_COMMAND_TIMEOUT: '3s',
+}
 
 type Killed = 'unanswered' | 'unseen'
 
