@@ -189,9 +189,10 @@ function createShape<R extends object, D extends KeyDoc>(
     },
     record: (doc) => {
       const record: Record<string, unknown> = {}
-      for (const [field, value] of Object.entries(doc)) {
-        if (field !== '_id' && !beside.has(field)) record[field] = value
-        else if (field === '_id' && single !== '') record[single] = value
+      // Half of what entries cost, for each message of a list.
+      for (const field in doc) {
+        if (field !== '_id' && !beside.has(field)) record[field] = doc[field]
+        else if (field === '_id' && single !== '') record[single] = doc[field]
       }
       return record as R
     },
