@@ -18,7 +18,7 @@ import { round } from './lib/statistics.ts'
 
 const accounts = 10
 const mailPerAccount = 200
-const plan = { rounds: 6, calls: 200 }
+const plan = { rounds: 12, calls: 100 }
 const callerCounts = [1, 16] as const
 const env = { MAILROOM_FOLDER_POLL: '1h' }
 
