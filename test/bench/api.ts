@@ -11,6 +11,7 @@ import { startBareHttp } from './lib/bare-http.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import { httpLoad, workLoad, type Load } from './lib/load.ts'
 import { largeReads, type LargeRead } from './large-lists.ts'
+import { type StoreReads, storeReadChecks, storeReads } from './store-reads.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
@@ -48,7 +49,8 @@ export async function api(options: BenchOptions): Promise<boolean> {
     await fleet.remove()
   }
   const large = await largeReads(options)
-  return report(options, { accounts, mailPerAccount, seconds, rssMib }, loads, large)
+  const reads = options.store === 'mongodb' ? await storeReads() : null
+  return report(options, { accounts, mailPerAccount, seconds, rssMib }, loads, large, reads)
 }
 
 const inbox = (user: string): string => `/lite/users/${user}/email_accounts/0/folders/INBOX/messages`
@@ -220,6 +222,7 @@ function report(
   settings: Readonly<Record<string, number>>,
   loads: readonly Load[],
   large: readonly LargeRead[],
+  reads: StoreReads | null,
 ): boolean {
   table(
     ['', 'concurrency', 'per second', 'p50 ms', 'p99 ms', 'cpu µs', 'bytes', 'failed'],
@@ -275,11 +278,12 @@ function report(
       held,
       held <= goals.heldMs,
     ],
+    ...(reads === null ? [] : storeReadChecks(reads)),
     ['answers that were no 200', failures(loads), failures(loads) === 0],
   ]
   for (const [words, value, met] of checks) say(`${words}: ${value} ${met ? 'met' : 'MISSED'}`)
   const ok = checks.every(([, , met]) => met)
-  jsonLine('api', { store: options.store, ...settings, loads, large, ok })
+  jsonLine('api', { store: options.store, ...settings, loads, large, reads, ok })
   return ok
 }
 

@@ -2,12 +2,12 @@
  * Another commit and the work tree side by side: both services run at the same time over the same mailboxes of one
  * Dovecot, and do the same work. Ratios of processor time of two such processes hold on a busy machine; times do not.
  */
-import { Agent, request } from 'node:http'
 import { startDovecot, type Dovecot } from '../support/dovecot.ts'
 import { startReceiver, type CallbackReceiver } from '../support/callbacks.ts'
-import { apiKey, apiSecret, startService, type Service } from '../support/service.ts'
+import { startService, type Service } from '../support/service.ts'
 import { createUser, createWebhook } from '../support/users.ts'
 import { until } from '../support/until.ts'
+import { type Both, callRounds, inTurn, type Next, unknownId } from './lib/calls.ts'
 import { baselineCommit, checkOut } from './lib/checkout.ts'
 import { benchMail } from './lib/mail.ts'
 import type { BenchOptions } from './lib/options.ts'
@@ -46,13 +46,11 @@ const short: Plan = {
   events: 400,
 }
 
-/** The service of the other commit and that of the work tree, always in this order. */
-type Both<T> = readonly [before: T, now: T]
-
 interface Stage {
   readonly plan: Plan
   readonly dovecot: Dovecot
   readonly receiver: CallbackReceiver
+  /** That of the other commit and that of the work tree. */
   readonly services: Both<Service>
   readonly mailboxes: readonly string[]
 }
@@ -117,7 +115,7 @@ async function measure(stage: Stage): Promise<Row[]> {
   const connected = await memoryOf(stage, 5)
   const calls: Row[] = []
   for (const [name, paths] of await pathsOf(stage, users)) {
-    calls.push(rowOf(name, 'µs a call', await callRounds(stage, paths)))
+    calls.push(rowOf(name, 'µs a call', await callRounds(stage.services, paths, plan)))
   }
   const bursts = await burstRounds(stage, users)
   return [
@@ -209,12 +207,8 @@ async function idleRounds(stage: Stage): Promise<Pair[]> {
   return rounds
 }
 
-type Paths = Both<readonly string[]>
-
-const unknownId = '0'.repeat(24)
-
-async function pathsOf({ services }: Stage, users: Both<string[]>): Promise<[name: string, paths: Paths][]> {
-  const each = (path: (user: string) => string): Paths => [users[0].map(path), users[1].map(path)]
+async function pathsOf({ services }: Stage, users: Both<string[]>): Promise<[name: string, paths: Both<Next>][]> {
+  const each = (path: (user: string) => string): Both<Next> => [inTurn(users[0].map(path)), inTurn(users[1].map(path))]
   const messages = await both(services, (service, index) =>
     inParallel((users[index] ?? []).slice(0, 20), 4, async (user) => {
       const [first] = await service.list(`${inbox(user)}?limit=1`)
@@ -223,45 +217,10 @@ async function pathsOf({ services }: Stage, users: Both<string[]>): Promise<[nam
   )
   return [
     ['a list of 25', each(inbox)],
-    ['one message', messages],
+    ['one message', [inTurn(messages[0]), inTurn(messages[1])]],
     ['folders', each((user) => `/lite/users/${user}/email_accounts/0/folders`)],
     ['a 404', each((user) => `/lite/users/${user}/email_accounts/0/messages/${unknownId}`)],
   ]
-}
-
-/** The first round warms up. Of each round the order is turned around. */
-async function callRounds({ services, plan }: Stage, paths: Paths): Promise<Pair[]> {
-  const rounds: Pair[] = []
-  for (let round = 0; round <= plan.rounds; round += 1) {
-    const micros = [0, 0]
-    for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
-      const before = cpuNanosOf(services[index].pid)
-      await callAll(services[index].url, paths[index], plan.calls)
-      micros[index] = (cpuNanosOf(services[index].pid) - before) / 1000 / plan.calls
-    }
-    if (round > 0) rounds.push({ before: micros[0] ?? 0, now: micros[1] ?? 0 })
-  }
-  return rounds
-}
-
-const callers = 4
-const authorization = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}`
-
-/** Throws when an answer has another status than 200, or 404 where that is asked for. */
-async function callAll(url: string, paths: readonly string[], calls: number): Promise<void> {
-  const agent = new Agent({ keepAlive: true, maxSockets: callers })
-  const get = (index: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const path = paths[index % paths.length] ?? '/'
-      const call = request(url + path, { agent, headers: { authorization } }, (answer) => {
-        const { statusCode = 0 } = answer
-        if (statusCode !== (path.endsWith(unknownId) ? 404 : 200)) reject(new Error(`${path} answered ${statusCode}`))
-        answer.once('end', resolve).once('error', reject).resume()
-      })
-      call.once('error', reject).end()
-    })
-  await inParallel(Array.from({ length: calls }), callers, (_, index) => get(index))
-  agent.destroy()
 }
 
 /** Each message is told to both services' webhooks. The first burst warms up. */

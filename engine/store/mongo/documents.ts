@@ -2,14 +2,14 @@
  * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes
  * and compare-and-set need. A record leaves without them.
  */
-import { MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
+import { Long, MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
 import type { NonceRow } from '../copy.ts'
 import { definitions, type Kind, type Kinds } from '../keyed.ts'
 import type { MessageRecord } from '../records.ts'
 import { sharedSlot, slotOf, slotOfRow, type Lease } from '../slots.ts'
 import { foldCase, lastStatus, tokensKeptMs } from '../rows.ts'
-import { isDuplicate, writeErrorsOf } from './errors.ts'
+import { isDuplicate, mayPass, writeErrorsOf } from './errors.ts'
 
 export interface KeyDoc {
   readonly _id: string
@@ -189,9 +189,10 @@ function createShape<R extends object, D extends KeyDoc>(
     },
     record: (doc) => {
       const record: Record<string, unknown> = {}
-      for (const [field, value] of Object.entries(doc)) {
-        if (field !== '_id' && !beside.has(field)) record[field] = value
-        else if (field === '_id' && single !== '') record[single] = value
+      // Half of what entries cost, for each message of a list.
+      for (const field in doc) {
+        if (field !== '_id' && !beside.has(field)) record[field] = doc[field]
+        else if (field === '_id' && single !== '') record[single] = doc[field]
       }
       return record as R
     },
@@ -231,6 +232,39 @@ export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
 /** A page of rows. To a server a limit of 0 is none at all. */
 export async function rowsOf<D>(rows: FindCursor<D>, limit: number, offset = 0): Promise<D[]> {
   return limit <= 0 ? [] : rows.skip(offset).limit(limit).toArray()
+}
+
+type PageOptions = MongoContext['read'] & {
+  readonly limit: number
+  readonly skip?: number
+  readonly sort?: Sort
+  readonly projection: object
+}
+
+/**
+ * A page in one answer, without the driver's cursor, which takes a seventh of the processor time of such a call. A
+ * cursor asks for what one answer does not hold (16 MB), and for what was cut short: it knows what may be repeated.
+ */
+export async function pageOf<D extends KeyDoc>(
+  { db, collectionName }: Collection<D>,
+  filter: Filter<D>,
+  page: PageOptions,
+): Promise<D[]> {
+  if (page.limit <= 0) return []
+  if (page.limit <= page.batchSize) {
+    try {
+      const { cursor } = (await db.command({ find: collectionName, filter, ...page })) as Answer<D>
+      if (Number(cursor.id) === 0) return cursor.firstBatch
+      await db.command({ killCursors: collectionName, cursors: [Long.fromValue(cursor.id)] })
+    } catch (error) {
+      if (!mayPass(error)) throw error
+    }
+  }
+  return db.collection<D>(collectionName).find<D>(filter, page).toArray()
+}
+
+interface Answer<D> {
+  readonly cursor: { readonly id: number | Long; readonly firstBatch: D[] }
 }
 
 /** Inserts the documents whose `_id` is not there yet. Answers those that were new, in their order. */

@@ -28,6 +28,9 @@ const loginRejected = new Set([18, 13])
  */
 const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
 
+/** MaxTimeMSExpired. */
+const outOfTime = 50
+
 /** WriteConflict; and of PostgreSQL, packed into numbers by DocumentDB, serialization failure and deadlock. */
 const rolledBack = new Set([112, 16_777_220, 16_908_292])
 
@@ -61,6 +64,12 @@ function isOurMistake(error: unknown): boolean {
   if (error instanceof MongoNetworkError) return false
   if (error instanceof MongoAPIError) return !isClosed(error)
   return error instanceof MongoServerError && typeof error.code === 'number' && ourMistake.has(error.code)
+}
+
+/** A read that failed so may be asked again at once: the connection broke, or the server is the primary no more. */
+export function mayPass(error: unknown): boolean {
+  if (error instanceof MongoNetworkError) return true
+  return error instanceof MongoServerError && error.code !== outOfTime && !isOurMistake(error)
 }
 
 /** Nothing was written, and the same request may go well now. */

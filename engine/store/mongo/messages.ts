@@ -13,7 +13,7 @@ import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys
 import type { KeyFacts, Placed, Step } from '../rows.ts'
 import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
-import { beginning, between, containing, orNull, rowsOf, shapes } from './documents.ts'
+import { beginning, between, containing, pageOf, rowsOf, shapes } from './documents.ts'
 import type { KeyDoc, MessageDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
@@ -283,7 +283,7 @@ export function createMessages(context: MongoContext): MessageStore {
   const { messages } = context.collections
   const options = { ...read, projection: only }
   const rows = async (filter: Filter<MessageDoc>, order: Sort, limit: number, offset = 0): Promise<MessageRecord[]> =>
-    (await rowsOf(messages.find(filter, options).sort(order), limit, offset)).map(messageRecord)
+    (await pageOf(messages, filter, { ...options, sort: order, skip: offset, limit })).map(messageRecord)
   const list = (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
     rows(messageFilter(accountId, query), messageOrder(query), limit, offset)
   const findAll = async (accountId: string, reference: string, limit: number): Promise<MessageRecord[]> => {
@@ -299,7 +299,7 @@ export function createMessages(context: MongoContext): MessageStore {
     list,
     ...pickedReads(list),
     ...createKnownUids(context),
-    get: async (accountId, id) => orNull(await messages.findOne({ _id: id, accountId }, options), messageRecord),
+    get: async (accountId, id) => (await rows({ _id: id, accountId }, liveFirst, 1))[0] ?? null,
     byIds: async (accountId, ids) => {
       const found = await messages.find({ _id: { $in: [...ids] }, accountId }, options).toArray()
       const byId = new Map(found.map((doc) => [doc._id, messageRecord(doc)]))

@@ -137,7 +137,7 @@ class MongoNode implements Nodes {
   }
 
   owns(id: string): boolean {
-    return this.ownsSlot(slotOf(id))
+    return this.ownsAll() || this.ownsSlot(slotOf(id))
   }
 
   ownsSlot(slot: number): boolean {
@@ -157,10 +157,9 @@ class MongoNode implements Nodes {
   }
 
   ownerOf(id: string): Owner {
+    if (this.owns(id)) return 'here'
     const { member } = this.#deps
-    const slot = slotOf(id)
-    if (this.ownsSlot(slot)) return 'here'
-    const owner = this.#views[slot]?.owner ?? ''
+    const owner = this.#views[slotOf(id)]?.owner ?? ''
     const address = owner === member.id ? null : this.#nodes.find(({ _id }) => _id === owner)?.address
     return address ? { address } : null
   }
