@@ -21,8 +21,8 @@ import { createComposer } from './compose.ts'
 import type { Mail } from './contents.ts'
 import { createPace, type Pace } from './envelope.ts'
 import { createQuestions } from './explain.ts'
-import { History, Redeliveries } from './history.ts'
-import { Resends } from './resends.ts'
+import { History } from './history.ts'
+import { createRedeliveries, createResends } from './requeues.ts'
 import { Searches } from './searches.ts'
 import { createTargets, planRows, type Targets } from './targets.ts'
 
@@ -107,9 +107,9 @@ export function createWebhooks(deps: WebhooksDeps) {
     /** Those that hear of this account's mail: of its user first, then of its developer. */
     of: (account: Pick<AccountRecord, 'userId' | 'developerId'>) =>
       parts.targets.of(account).map(({ webhook }) => webhook),
-    /** Sends failed callbacks like these again; see resends.ts. */
+    /** Sends failed callbacks like these again; see requeues.ts. */
     resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
-    resending: () => works.resends.current,
+    resending: () => works.resends.current(),
     several: parts.targets.several,
     all: parts.targets.every,
     /** All channels of this node or these, also those of bare URLs (their ids start with u), without their steps. */
@@ -168,8 +168,8 @@ function createWorks(deps: WebhooksDeps) {
   const attempts = createAttempts({ ...parts, http, composer, recorder })
   const actors = new Actors({ ...parts, attempts })
   const history = new History(parts)
-  const redeliveries = new Redeliveries(parts)
-  const resends = new Resends(parts)
+  const redeliveries = createRedeliveries(parts)
+  const resends = createResends(parts)
   return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, hasShared: false }
 }
 
