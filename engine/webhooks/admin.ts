@@ -289,10 +289,11 @@ const lookMs = 20
 
 /** That its channel has it: it is being sent, also again for another call. */
 async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Promise<boolean> {
-  if (!actors.isUnderWay(row)) return false
+  const isSending = (): boolean => actors.channel(row.channelId)?.isUnderWay(row.id) === true
+  if (!isSending()) return false
   const giveUpAt = performance.now() + (row.state === 'pending' ? 0 : throughMs)
-  while (actors.isUnderWay(row) && performance.now() < giveUpAt) await sleep(lookMs)
-  return actors.isUnderWay(row) || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
+  while (isSending() && performance.now() < giveUpAt) await sleep(lookMs)
+  return isSending() || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
 }
 
 /**

@@ -66,8 +66,8 @@ export function createWebhooks(deps: WebhooksDeps) {
   const streams = createStreams(deps.log)
   /** Where the chart has nothing timed, a callback may still wait for its own next attempt. */
   const timed = <T extends PoolFacts>(facts: T): T => {
-    const at = facts.next === null ? actors.nextDue(facts.id) : null
-    return at === null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
+    const at = facts.next === null ? actors.channel(facts.id)?.lines.nextRelease() : null
+    return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
   }
   return {
     ...createAdmin({ ...parts, ...works }),
@@ -127,13 +127,13 @@ export interface Waits {
   readonly until: number | null
 }
 
-function waitsOf({ registry, waitOf }: Actors, row: OutboxRecord): Waits {
-  const facts = registry.view(row.channelId)
+function waitsOf(actors: Actors, row: OutboxRecord): Waits {
+  const facts = actors.registry.view(row.channelId)
   const held = ['probing', 'waiting', 'resting'].find((tag) => facts?.tags.includes(tag))
   const triedAt = held === 'probing' ? null : (facts?.next?.at ?? null)
   if (held !== undefined) return { behind: 'receiver', callback: null, until: triedAt }
-  const wait = waitOf(row)
-  if (wait === null) return { behind: 'turn', callback: null, until: null }
+  const wait = actors.channel(row.channelId)?.lines.waitOf(row)
+  if (wait == null) return { behind: 'turn', callback: null, until: null }
   const isOwn = wait.id === row.id
   return { behind: isOwn ? 'schedule' : 'callback', callback: isOwn ? null : wait.id, until: wait.dueAt }
 }
@@ -198,7 +198,7 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   const { targets, store } = parts
   const before = targets.get(id)?.webhook
   const webhook = await store.webhooks.get(id)
-  if (actors.isEnding(id)) return
+  if (actors.health.isEnding(id)) return
   if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
     targets.remove(id)
     await actors.remove(id)
@@ -208,7 +208,7 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   if (before === undefined) actors.start(id)
   else if (before.active && !webhook.active) actors.deactivate(id)
   else if (webhook.active && !before.active) actors.activate(id)
-  await actors.adopt(webhook)
+  await actors.health.read(webhook)
   await history.startFor(webhook)
 }
 
