@@ -4,7 +4,7 @@ import { parseDurations } from '../config.ts'
 import { AppError, badParameter, checkLimit, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
 import { newId, outboxId } from '../store/ids.ts'
-import { currentSecret, onlySecret, openSecrets, rotated, sealSecrets } from '../secrets/list.ts'
+import { currentSecret, keptSecrets, onlySecret, openSecrets, rotated, sealSecrets } from '../secrets/list.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
@@ -93,7 +93,7 @@ export function createAdmin(deps: AdminDeps) {
 async function rotateSecret(deps: AdminDeps, webhook: WebhookRecord): Promise<string> {
   const { id, sealedSecrets } = currentOf(deps, webhook)
   // What a lost key has sealed is replaced, and cannot sign along.
-  const old = deps.sealer.opens(sealedSecrets, id) ? openSecrets(deps.sealer, id, sealedSecrets) : []
+  const old = keptSecrets(deps.sealer, id, sealedSecrets)
   const secrets = rotated(old, newSecret(), deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
   await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
   return currentSecret(secrets)
