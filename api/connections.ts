@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Config, networkOf } from '../engine/index.ts'
+import { AppError, type Config, networkOf } from '../engine/index.ts'
 import { clientAddressReader } from './addresses.ts'
 import { createCounts } from './limits.ts'
 import { alwaysAnswered } from './system.ts'
@@ -111,11 +111,17 @@ const words = {
 } as const
 
 function refuse(response: ServerResponse, limit: keyof typeof words): void {
-  const headers = {
+  response.setHeader('Connection', 'close')
+  const code = limit === 'all' ? 'busy' : 'rate_limited'
+  answerError(response, new AppError(code, words[limit], { retryAfterMs: retryMs }))
+}
+
+/** For who stands in front of the app. */
+export function answerError(response: ServerResponse, { status, message, retryAfterMs }: AppError): void {
+  response.writeHead(status, {
     'Content-Type': 'application/json',
     'X-Content-Type-Options': 'nosniff',
-    'Retry-After': String(retryMs / 1000),
-    Connection: 'close',
-  }
-  response.writeHead(limit === 'all' ? 503 : 429, headers).end(JSON.stringify({ type: 'error', value: words[limit] }))
+    ...(retryAfterMs === null ? {} : { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
+  })
+  response.end(JSON.stringify({ type: 'error', value: message }))
 }

@@ -141,7 +141,11 @@ interface TriesOptions {
   readonly now: () => number
   readonly log: Logger
   readonly uses?: Uses
+  /** The parameter that a try comes in, and what there were too many of. */
+  readonly words?: readonly [parameter: string, wrong: string]
 }
+
+const usualWords = ['Authorization', 'wrong keys or signatures'] as const
 
 interface Failures {
   readonly count: number
@@ -164,7 +168,7 @@ const keyLength = 64
  * never fitted from there. No address waits for what another one did. Counted over all nodes, for a bounded number of
  * addresses and keys.
  */
-export function createTries({ free, now, log, uses = ownUses }: TriesOptions) {
+export function createTries({ free, now, log, uses = ownUses, words = usualWords }: TriesOptions) {
   const failures = new BoundedMap<Failures>()
   const fitted = new BoundedMap<true>()
 
@@ -176,7 +180,7 @@ export function createTries({ free, now, log, uses = ownUses }: TriesOptions) {
     const own = known(pair)
     const all = fitted.get(pair) === true ? null : known(address)
     const waitMs = Math.max(own?.until ?? 0, all?.until ?? 0) - now()
-    if (waitMs > 0) throw tooMany(waitMs)
+    if (waitMs > 0) throw tooMany(waitMs, words)
   }
   /** true = the first wait begins. */
   const fail = (id: string, most: number, times: number): boolean => {
@@ -221,11 +225,7 @@ export function createTries({ free, now, log, uses = ownUses }: TriesOptions) {
   }
 }
 
-function tooMany(retryAfterMs: number): AppError {
-  const seconds = Math.ceil(retryAfterMs / 1000)
-  return new AppError(
-    'rate_limited',
-    `Authorization: too many wrong keys or signatures from this address; try again in ${seconds} s`,
-    { retryAfterMs, details: { parameter: 'Authorization' } },
-  )
+function tooMany(retryAfterMs: number, [parameter, wrong]: NonNullable<TriesOptions['words']>): AppError {
+  const words = `${parameter}: too many ${wrong} from this address; try again in ${Math.ceil(retryAfterMs / 1000)} s`
+  return new AppError('rate_limited', words, { retryAfterMs, details: { parameter } })
 }

@@ -10,7 +10,7 @@ import {
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError, type Config } from '../engine/index.ts'
-import { type Connections, createConnections } from './connections.ts'
+import { answerError, type Connections, createConnections } from './connections.ts'
 import { awaitContinue } from './middleware/body.ts'
 import { mayMeasure, measureWords, type MetricsConfig, type Served } from './system.ts'
 
@@ -93,16 +93,6 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
 }
 
-/** For who stands in front of the app. */
-export function answerError(response: ServerResponse, { status, message, retryAfterMs }: AppError): void {
-  response.writeHead(status, {
-    'Content-Type': 'application/json',
-    'X-Content-Type-Options': 'nosniff',
-    ...(retryAfterMs === null ? {} : { 'Retry-After': String(Math.ceil(retryAfterMs / 1000)) }),
-  })
-  response.end(JSON.stringify({ type: 'error', value: message }))
-}
-
 /**
  * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start, or
  * another process serve it), it says that the process is alive and not ready, and asks callers of everything else to
@@ -110,10 +100,7 @@ export function answerError(response: ServerResponse, { status, message, retryAf
  */
 export function createFront(config: MetricsConfig) {
   let app: { callback(served: Served): RequestListener } = {
-    callback: (served) => (request, response) => {
-      const { status, body, headers } = beforeStart(config, request, served)
-      response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(body)
-    },
+    callback: (served) => (request, response) => beforeStart(config, request, response, served),
   }
   return {
     /** Of the listener that serves so much. */
@@ -131,26 +118,25 @@ export function createFront(config: MetricsConfig) {
   }
 }
 
-interface EarlyAnswer {
-  readonly status: number
-  readonly body: string
-  readonly headers?: Readonly<Record<string, string>>
-}
+const starting = 'the service is starting: it waits for its store'
 
-function beforeStart(config: MetricsConfig, { url, headers }: IncomingMessage, served: Served): EarlyAnswer {
-  const error = (value: string): string => JSON.stringify({ type: 'error', value })
+function beforeStart(
+  config: MetricsConfig,
+  { url, headers }: IncomingMessage,
+  response: ServerResponse,
+  served: Served,
+): void {
   const path = url?.split('?')[0]?.replace(/\/$/, '')
-  if (path === '/healthz') return { status: 200, body: JSON.stringify({ status: 'ok' }) }
-  if (path !== '/metrics' || served === 'api')
-    return {
-      status: 503,
-      body: error('the service is starting: it waits for its store'),
-      headers: { 'Retry-After': '5' },
-    }
-  if (!mayMeasure(config, headers.authorization))
-    return { status: 401, body: error(measureWords), headers: { 'WWW-Authenticate': 'Bearer realm="mailroom"' } }
-  const text = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' }
-  return { status: 200, body: '# TYPE mailroom_ready gauge\nmailroom_ready 0\n', headers: text }
+  if (path === '/healthz') response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ status: 'ok' }))
+  else if (path !== '/metrics' || served === 'api')
+    answerError(response, new AppError('store_unavailable', starting, { retryAfterMs: 5000 }))
+  else if (!mayMeasure(config, headers.authorization)) {
+    response.setHeader('WWW-Authenticate', 'Bearer realm="mailroom"')
+    answerError(response, new AppError('unauthorized', measureWords))
+  } else {
+    response.setHeader('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
+    response.end('# TYPE mailroom_ready gauge\nmailroom_ready 0\n')
+  }
 }
 
 /** It stands for every address of the machine: clients cannot be sent to it. */

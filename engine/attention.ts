@@ -1,5 +1,6 @@
 /** Causes for an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
 import type { PoolFacts } from './accounts/types.ts'
+import type { HostFacts } from './hosts.ts'
 import type { AccountPlace, Store } from './store/port.ts'
 import type { WebhookRecord } from './store/records.ts'
 import type { Webhooks } from './webhooks/index.ts'
@@ -29,20 +30,9 @@ const longDownMs = 3_600_000
 const longPauseMs = 86_400_000
 const oldBackupMs = 25 * 3_600_000
 
-interface Host {
-  readonly host: string
-  readonly accounts: number
-  /** Accounts that are down after a failure, whatever their actors try at this moment. */
-  readonly failing: number
-  /** Logins a minute; null = as configured. */
-  readonly pace: number | null
-  /** When the first of its accounts that are down went down, in ms since 1970. */
-  readonly since: number | null
-}
-
 interface Seen {
   readonly ready: boolean
-  readonly hosts: readonly Host[]
+  readonly hosts: readonly HostFacts[]
   readonly places: readonly AccountPlace[]
   readonly known: readonly PoolFacts[]
   /** Actors of webhooks, by id. */
@@ -79,7 +69,7 @@ async function troubledBackup({ backups, store }: Sources): Promise<Attention[]>
 }
 
 /** A host where most accounts are down, or that an operator has stopped. */
-function troubledHosts(hosts: readonly Host[]): Attention[] {
+function troubledHosts(hosts: readonly HostFacts[]): Attention[] {
   const troubled = hosts.filter(({ accounts, failing, pace }) => pace === 0 || (failing > 1 && failing * 2 >= accounts))
   return troubled.map(({ host, accounts, failing, pace, since }) => {
     const what =

@@ -6,6 +6,7 @@ import type { Config } from './config.ts'
 import { AppError, isAppError, notFound } from './errors.ts'
 import {
   currentSecret,
+  keptSecrets,
   onlySecret,
   openSecrets,
   rotated,
@@ -185,9 +186,13 @@ function renewed({ config, sealer }: Deps, known: DeveloperRecord, overlapMs: nu
   return rotated(secretsKept(sealer, known), newSecret(), Date.now(), overlapMs)
 }
 
-/** None of a key that is lost. */
 function secretsKept(sealer: Sealer, { id, sealedSecret }: DeveloperRecord): readonly Secret[] {
-  return sealer.opens(sealedSecret, id) ? openSecrets(sealer, id, sealedSecret) : []
+  return keptSecrets(sealer, id, sealedSecret)
+}
+
+/** In the place of all that were there. */
+async function replaceSecrets({ store, sealer }: Deps, id: string, secret: string): Promise<void> {
+  await store.developers.edit(id, { sealedSecret: sealSecrets(sealer, id, [onlySecret(secret, Date.now())]) })
 }
 
 function replacedUntil(sealer: Sealer, developer: DeveloperRecord): number | null {
@@ -207,9 +212,7 @@ async function generateFirst(deps: Deps): Promise<Generated | null> {
   }
   if (!config.MAILROOM_SECRET_LOST || sealer.opens(first.sealedSecret, first.id)) return null
   const apiSecret = newSecret()
-  await store.developers.edit(first.id, {
-    sealedSecret: sealSecrets(sealer, first.id, [onlySecret(apiSecret, Date.now())]),
-  })
+  await replaceSecrets(deps, first.id, apiSecret)
   return { apiKey: first.apiKey, apiSecret }
 }
 
@@ -233,7 +236,8 @@ async function create(
   return withSecrets(developer, secrets)
 }
 
-async function refreshSecret({ store, sealer, config }: Deps, known: DeveloperRecord, secret: string): Promise<void> {
+async function refreshSecret(deps: Deps, known: DeveloperRecord, secret: string): Promise<void> {
+  const { sealer, config } = deps
   let current: string | null = null
   try {
     current = currentSecret(openSecrets(sealer, known.id, known.sealedSecret))
@@ -241,11 +245,7 @@ async function refreshSecret({ store, sealer, config }: Deps, known: DeveloperRe
     if (!config.MAILROOM_SECRET_LOST)
       throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
   }
-  if (current !== secret) {
-    await store.developers.edit(known.id, {
-      sealedSecret: sealSecrets(sealer, known.id, [onlySecret(secret, Date.now())]),
-    })
-  }
+  if (current !== secret) await replaceSecrets(deps, known.id, secret)
 }
 
 /** What is open in the name of a key, a token or a session of the console ends when it is shut out. */

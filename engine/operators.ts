@@ -54,11 +54,6 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
   const sessions = createSessions({ operators, hashOf, now, ended })
   const host = config.MAILROOM_ADMIN_PORT === null ? config.MAILROOM_HOST : config.MAILROOM_ADMIN_HOST
   const consoleOn = config.MAILROOM_ADMIN_PASSWORD !== null || isLoopback(host)
-  const put = async (fields: Pick<OperatorRecord, 'id' | 'name' | 'hash' | 'scopes'>): Promise<OperatorRecord> => {
-    const record = { ...fields, createdAt: now(), revokedAt: null }
-    await operators.put(record)
-    return record
-  }
   return {
     /** false: there is no console, since no password is set and its host is not loopback. */
     consoleOn,
@@ -95,7 +90,9 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
       if (scopes.length === 0) throw badParameter('scopes', `expected one or more of ${operatorScopes.join(', ')}`)
       const id = newId()
       const token = `mra_${id}_${secretText()}`
-      return { record: await put({ id, name, hash: tokenHash(token), scopes }), token }
+      const record = { id, name, hash: tokenHash(token), scopes, createdAt: now(), revokedAt: null }
+      await operators.put(record)
+      return { record, token }
     },
     /** `not_found` for an unknown id. */
     async revokeToken(id: string): Promise<OperatorRecord> {

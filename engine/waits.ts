@@ -44,16 +44,8 @@ export async function withinTime<T, Late = undefined>(
 
 /** One piece of work at a time, in the order of asking; one that fails does not stop the next. */
 export function createExclusive() {
-  let tail: Promise<unknown> = Promise.resolve()
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const run = tail.then(work, work)
-    // Not its value: that may be large, and the next work may come much later.
-    tail = run.then(
-      () => undefined,
-      () => undefined,
-    )
-    return run
-  }
+  const inOrder = createExclusiveByKey()
+  return <T>(work: () => Promise<T>): Promise<T> => inOrder('', work)
 }
 
 /** The same for each key; nothing is kept of a key that has no work. */

@@ -22,7 +22,7 @@ import { address, answer, exampleOf, time, view } from '../examples.ts'
 import { eventStreamHeaders, StreamAnswer } from '../route.ts'
 import { filledText } from '../values.ts'
 import { accountFields, accountRow, type AccountRow, findAccount, presentAccount } from './accounts.ts'
-import { adminRoute, count, presentSteps, presentWays, stepView, wayFields } from './shared.ts'
+import { adminRoute, count, presentActor, stepView, wayFields } from './shared.ts'
 
 export const explanationView = answer({
   why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
@@ -118,10 +118,8 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     auth_type: authType,
     created: seconds(createdAt),
     last_connected: secondsOrNull(resume.lastConnectedAt),
-    tags: [...(seen?.tags ?? [])],
+    ...presentActor(seen),
     active: [...(seen?.active ?? [])],
-    steps: presentSteps(seen),
-    ...presentWays(seen),
     explain: await presentExplanation(engine, account, folders),
     wire: (wire?.lines() ?? []).map(presentLine),
     frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },

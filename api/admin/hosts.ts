@@ -1,6 +1,6 @@
 /** Mail servers: how their accounts are, how logins go, and the pace that an operator sets. */
 import { z } from 'zod'
-import { type AccountPlace, type Engine, noActor, notFound, type PoolFacts } from '../../engine/index.ts'
+import { byAccounts, type Engine, type HostFacts, listHosts, notFound } from '../../engine/index.ts'
 import { secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, time, view } from '../examples.ts'
 import { filledText, integerOrNone, optional } from '../values.ts'
@@ -31,60 +31,6 @@ export async function adminHosts(
   const found = listHosts(engine, places, facts).filter(({ host }) => host.includes(part))
   const page = found.sort(byAccounts).slice(offset, offset + limit)
   return { total: found.length, hosts: await presentHosts(engine, page), silent }
-}
-
-/** Times are in ms since 1970. */
-interface HostFacts {
-  readonly host: string
-  accounts: number
-  /** Of each account. */
-  readonly states: string[]
-  /** When the first of its accounts that are down or disabled became so; null = none is. */
-  since: number | null
-  /** Accounts that are down after a failure, whatever their actors try at this moment. */
-  failing: number
-  /** Those, and those that are disabled or without an actor by a fault. */
-  unwell: number
-  /** Logins a minute; null = as configured. */
-  readonly pace: number | null
-}
-
-/**
- * Hosts of these accounts, and those with a pace: it holds for new accounts when the last one has gone. `places`: those
- * that are in their condition for longest first.
- */
-export function listHosts(
-  { accounts }: Engine,
-  places: readonly AccountPlace[],
-  facts: ReadonlyMap<string, PoolFacts>,
-): HostFacts[] {
-  const paced = new Set(accounts.hosts.paced())
-  const hosts = new Map<string, HostFacts>()
-  const of = (host: string): HostFacts => {
-    const known = hosts.get(host)
-    if (known !== undefined) return known
-    const pace = paced.has(host) ? accounts.hosts.pace(host) : null
-    const row = { host, accounts: 0, states: [], since: null, failing: 0, unwell: 0, pace }
-    hosts.set(host, row)
-    return row
-  }
-  for (const { id, server, condition } of places) {
-    const [row, seen] = [of(server), facts.get(id)]
-    const state = seen?.state ?? noActor
-    row.accounts += 1
-    row.states.push(state)
-    if (condition.is === 'down' || condition.is === 'disabled') row.since ??= condition.since
-    const fails = condition.is === 'down' && seen?.lastError != null
-    row.failing += Number(fails)
-    row.unwell += Number(fails) + Number(state === 'disabled' || state === 'dead')
-  }
-  for (const host of paced) of(host)
-  return [...hosts.values()]
-}
-
-/** Hosts with most accounts come first. */
-export function byAccounts(left: HostFacts, right: HostFacts): number {
-  return right.accounts - left.accounts || (left.host < right.host ? -1 : 1)
 }
 
 /** Each node logs in for its own accounts. */

@@ -158,6 +158,17 @@ async function lateOf(engine: Engine, developer: string): Promise<DeveloperDetai
   return Promise.all(rows)
 }
 
+/** What operators do to a developer, with nothing but its id. */
+const changing = (
+  name: string,
+  summary: string,
+  change: (of: Engine['developers'], id: string) => Promise<DeveloperRecord>,
+) =>
+  adminRoute(`POST /admin/developers/{id}/${name}`, {
+    ...{ scope: 'keys', summary, response: developerView },
+    handler: async ({ path: { id } }, { engine }) => presentDeveloper(engine, await change(engine.developers, id)),
+  })
+
 export const developerRoutes = [
   adminRoute('GET /admin/developers', {
     summary: 'List developers with their users and accounts, oldest first',
@@ -203,26 +214,9 @@ export const developerRoutes = [
     handler: async ({ path, body }, { engine }) =>
       presentDeveloper(engine, await engine.developers.setBrand(path.id, body)),
   }),
-  adminRoute('POST /admin/developers/{id}/end-overlap', {
-    scope: 'keys',
-    summary: 'Refuse the secret that was replaced, at once',
-    response: developerView,
-    handler: async ({ path }, { engine }) => presentDeveloper(engine, await engine.developers.endReplaced(path.id)),
-  }),
-  adminRoute('POST /admin/developers/{id}/revoke', {
-    scope: 'keys',
-    summary: 'Refuse the API key of a developer; users and mail stay',
-    response: developerView,
-    handler: async ({ path }, { engine }) =>
-      presentDeveloper(engine, await engine.developers.setRevoked(path.id, true)),
-  }),
-  adminRoute('POST /admin/developers/{id}/restore', {
-    scope: 'keys',
-    summary: 'Let the API key of a developer be used again',
-    response: developerView,
-    handler: async ({ path }, { engine }) =>
-      presentDeveloper(engine, await engine.developers.setRevoked(path.id, false)),
-  }),
+  changing('end-overlap', 'Refuse the secret that was replaced, at once', (of, id) => of.endReplaced(id)),
+  changing('revoke', 'Refuse the API key of a developer; users and mail stay', (of, id) => of.setRevoked(id, true)),
+  changing('restore', 'Let the API key of a developer be used again', (of, id) => of.setRevoked(id, false)),
 ]
 
 const tokenFields = {

@@ -3,7 +3,9 @@ import { z } from 'zod'
 import {
   attentionKinds,
   attentionOf,
+  byAccounts,
   type Engine,
+  listHosts,
   noActor,
   type PoolFacts,
   sampleMs,
@@ -12,7 +14,7 @@ import {
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { answer, exampleOf, ids, time, view } from '../examples.ts'
 import { serviceVersion } from '../openapi.ts'
-import { byAccounts, hostView, listHosts, presentHosts } from './hosts.ts'
+import { hostView, presentHosts } from './hosts.ts'
 import { adminRoute, count, countBy, counts, factsById, silent } from './shared.ts'
 
 const rates = {
@@ -25,6 +27,16 @@ const rates = {
 } as const
 
 type Rate = keyof typeof rates
+
+/** Each in a sample of a node, and how those of several nodes come together: `mean` = by their deliveries. */
+const sources: Readonly<Record<Rate, readonly [of: keyof Sample, over: 'sum' | 'mean' | 'most']>> = {
+  events_per_second: ['eventsPerSecond', 'sum'],
+  deliveries_per_second: ['deliveriesPerSecond', 'sum'],
+  attempt_ms: ['attemptMs', 'mean'],
+  latency_ms: ['latencyMs', 'mean'],
+  memory_mib: ['memoryMib', 'sum'],
+  loop_delay_ms: ['loopDelayMs', 'most'],
+}
 
 function ofEachRate<T>(make: (rate: Rate) => T): Record<Rate, T> {
   const names = Object.keys(rates) as Rate[]
@@ -89,7 +101,7 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
   const hosts = listHosts(engine, places, facts)
   const known = [...facts.values()]
   const all = figures.answers.map(({ answer }) => answer)
-  const samples = summedSamples(all.map((one) => one.samples))
+  const history = historyOf(all.map((one) => one.samples))
   const ready = await engine.ready()
   const attention = await attentionOf(engine, { ready, hosts, places, known, channels, silent })
   const unwell = hosts
@@ -109,9 +121,9 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
     },
     hosts: await presentHosts(engine, unwell.slice(0, mostHosts)),
     webhooks: await webhooksOf(engine, channels),
-    now: present(samples.at(-1)),
+    now: ofEachRate((rate) => history[rate].at(-1) ?? (rate === 'memory_mib' ? ownMemory() : 0)),
     latencies: all.reduce<Overview['latencies']>((sum, one) => added(sum, one.latencies), []),
-    history: historyOf(samples),
+    history,
     attention: attention.map((one) => ({ ...one, since: seconds(one.since) })),
     silent,
   }
@@ -132,49 +144,26 @@ function added(sum: Overview['latencies'], more: Overview['latencies']): Overvie
 }
 
 /** Of all nodes: the newest samples belong together, as do those before them. */
-function summedSamples(ofNodes: readonly (readonly Sample[])[]): Sample[] {
+function historyOf(ofNodes: readonly (readonly Sample[])[]): Overview['history'] {
   const most = Math.max(...ofNodes.map((samples) => samples.length))
-  return Array.from({ length: most }, (_, at) => {
-    const together = ofNodes.flatMap((samples) => samples.at(at - most) ?? [])
-    const sum = (value: (sample: Sample) => number): number => together.reduce((total, one) => total + value(one), 0)
-    const deliveries = sum((one) => one.deliveriesPerSecond)
-    const mean = (value: (sample: Sample) => number): number =>
-      deliveries === 0
-        ? Math.max(...together.map(value))
-        : sum((one) => value(one) * one.deliveriesPerSecond) / deliveries
-    return {
-      at: Math.max(...together.map((one) => one.at)),
-      eventsPerSecond: sum((one) => one.eventsPerSecond),
-      deliveriesPerSecond: deliveries,
-      attemptMs: mean((one) => one.attemptMs),
-      latencyMs: mean((one) => one.latencyMs),
-      memoryMib: sum((one) => one.memoryMib),
-      loopDelayMs: Math.max(...together.map((one) => one.loopDelayMs)),
-    }
-  })
-}
-
-const rounded = (value: number): number => Math.round(value * 10) / 10
-
-function present(sample: Sample | undefined): Overview['now'] {
+  const together = Array.from({ length: most }, (_, at) => ofNodes.flatMap((samples) => samples.at(at - most) ?? []))
+  const newest = together.at(-1)?.map(({ at }) => at) ?? [Date.now()]
   return {
-    events_per_second: rounded(sample?.eventsPerSecond ?? 0),
-    deliveries_per_second: rounded(sample?.deliveriesPerSecond ?? 0),
-    attempt_ms: rounded(sample?.attemptMs ?? 0),
-    latency_ms: rounded(sample?.latencyMs ?? 0),
-    memory_mib: rounded(sample?.memoryMib ?? process.memoryUsage.rss() / 1_048_576),
-    loop_delay_ms: rounded(sample?.loopDelayMs ?? 0),
-  }
-}
-
-function historyOf(samples: readonly Sample[]): Overview['history'] {
-  const rows = samples.map(present)
-  return {
-    until: seconds(samples.at(-1)?.at ?? Date.now()),
+    until: seconds(Math.max(...newest)),
     every: sampleMs / 1000,
-    ...ofEachRate((rate) => rows.map((row) => row[rate])),
+    ...ofEachRate((rate) => together.map((samples) => Math.round(10 * combined(samples, ...sources[rate])) / 10)),
   }
 }
+
+function combined(samples: readonly Sample[], of: keyof Sample, over: 'sum' | 'mean' | 'most'): number {
+  const sum = (value: (sample: Sample) => number): number => samples.reduce((total, one) => total + value(one), 0)
+  const deliveries = sum((one) => one.deliveriesPerSecond)
+  if (over === 'sum') return sum((one) => one[of])
+  if (over === 'mean' && deliveries > 0) return sum((one) => one[of] * one.deliveriesPerSecond) / deliveries
+  return Math.max(...samples.map((one) => one[of]))
+}
+
+const ownMemory = (): number => Math.round(process.memoryUsage.rss() / 104_857.6) / 10
 
 export const overviewRoute = adminRoute('GET /admin/overview', {
   summary: 'Overview of the installation, and what requires action',

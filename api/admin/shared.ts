@@ -38,10 +38,6 @@ export const stepView = answer({
   ms: [z.int().nullable(), 1200, 'how long it stayed there; null = it still does'],
 })
 
-export function presentSteps(view: Pick<ActorView, 'steps'> | null): z.input<typeof stepView>[] {
-  return (view?.steps ?? []).map((step) => ({ ...step, at: step.at / 1000 }))
-}
-
 const from = [z.string(), 'running.life.connecting', 'path of a state'] as const
 const event = [z.string(), 'connect failed'] as const
 
@@ -55,9 +51,15 @@ export const wayFields = {
   timers: [z.array(answer({ from, event: [z.string(), 'after wait'], at: [z.int(), time] })), []],
 } as const
 
-export function presentWays(view: Pick<ActorView, 'last' | 'timers'> | null) {
-  const timers = (view?.timers ?? []).map((timer) => ({ ...timer, at: seconds(timer.at) }))
-  return { last: [...(view?.last ?? [])], timers }
+/** null = there is no actor here. */
+export function presentActor(view: Pick<ActorView, 'tags' | 'steps' | 'last' | 'timers'> | null) {
+  const { tags = [], steps = [], last = [], timers = [] } = view ?? {}
+  return {
+    tags: [...tags],
+    steps: steps.map((step) => ({ ...step, at: step.at / 1000 })),
+    last: [...last],
+    timers: timers.map((timer) => ({ ...timer, at: seconds(timer.at) })),
+  }
 }
 
 /** Rejects with `not_found` when there is no such record. */

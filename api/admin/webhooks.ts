@@ -17,7 +17,7 @@ import { choice, filledText, flag, optional } from '../values.ts'
 import { findAccount } from './accounts.ts'
 import { adminCallback, presentRows } from './deliveries.ts'
 import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
-import { presentSteps, presentWays, silent, stepView, total, wayFields } from './shared.ts'
+import { presentActor, silent, stepView, total, wayFields } from './shared.ts'
 
 const webhookFields = {
   id: [z.string(), ids.webhook],
@@ -170,10 +170,8 @@ export async function webhookDetail(engine: Engine, id: string): Promise<Webhook
   return {
     ...(await rowOf(engine, channel, facts.get(id), await namesOfOwners(engine, [channel]))),
     created: seconds(channel.createdAt),
-    tags: [...(seen?.tags ?? [])],
+    ...presentActor(seen),
     active_states: [...(seen?.active ?? [])],
-    steps: presentSteps(seen),
-    ...presentWays(seen),
     callbacks: await presentRows(engine, await rows),
   }
 }

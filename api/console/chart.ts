@@ -1,17 +1,12 @@
 /** A state chart as a picture, drawn from the machine: its active states, its last transitions and its timers lit. */
 import { type Arrow, type Drawing, eventsOf, statesOf } from '../../engine/index.ts'
+import type { AccountDetail } from '../admin/account.ts'
 import { html, type Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import { card, scrolling, table } from './parts.ts'
 
-/** The active states of an actor, and the transitions that led to them. */
-export interface Marks {
-  /** Paths of the innermost active states. */
-  readonly active: readonly string[]
-  readonly last: readonly { readonly from: string; readonly event: string; readonly to: string }[]
-  /** `at`: Unix timestamp in seconds. */
-  readonly timers: readonly { readonly from: string; readonly event: string; readonly at: number }[]
-}
+/** The active states of an actor, the transitions that led to them, and its timers. */
+type Marks = Pick<AccountDetail, 'active' | 'last' | 'timers'>
 
 export const chartStyle = `
 :root { --edge: #98a3b8; --timer: #a05a00; }

@@ -2,7 +2,7 @@
  * All routes of the console, with its login and logout. They are no part of the API: the documents do not have them.
  */
 import { z } from 'zod'
-import { AppError, type Config, type Logger, toAppError } from '../../engine/index.ts'
+import { AppError, type Config, createExclusive, type Logger, toAppError } from '../../engine/index.ts'
 import { html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createTries, type Tries } from '../limits.ts'
@@ -67,14 +67,13 @@ const mostWaiting = 50
  * before it have reached, and costs nothing.
  */
 function loginRoute(tries: Tries): Route {
-  let last: Promise<unknown> = Promise.resolve()
+  const inOrder = createExclusive()
   let waiting = 0
   const openNext = async (call: Call, password: string) => {
     if (waiting >= mostWaiting)
       throw new AppError('rate_limited', 'password: too many tries at once', { retryAfterMs: 1000 })
     waiting += 1
-    const session = last.then(() => tries.run(call.address, 'console', () => openSession(call, password)))
-    last = session.catch(() => undefined)
+    const session = inOrder(() => tries.run(call.address, 'console', () => openSession(call, password)))
     return session.finally(() => (waiting -= 1))
   }
   return defineRoute(`POST ${loginPath}`, {
@@ -93,7 +92,9 @@ function loginRoute(tries: Tries): Route {
         if (former !== null) await call.engine.operators.logout(former.id)
         return redirect(isConsolePage(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
       } catch (thrown) {
-        return loginForm(to, inWords(toAppError(thrown)))
+        const error = toAppError(thrown)
+        if (!['unauthorized', 'rate_limited'].includes(error.code)) throw error
+        return loginForm(to, error)
       }
     },
   })
@@ -103,16 +104,6 @@ async function openSession({ engine }: Call, password: string) {
   const session = await engine.operators.login(password)
   if (session === null) throw new AppError('unauthorized', 'password: it is wrong')
   return session
-}
-
-function inWords(error: AppError): AppError {
-  if (error.code === 'unauthorized') return error
-  if (error.code !== 'rate_limited') throw error
-  const retryAfterMs = error.retryAfterMs ?? 0
-  const seconds = Math.ceil(retryAfterMs / 1000)
-  return new AppError('rate_limited', `password: too many wrong ones from this address; try again in ${seconds} s`, {
-    retryAfterMs,
-  })
 }
 
 const logout = action('/console/logout', z.object({}), async (_input, { engine, session, call }) => {
@@ -158,6 +149,7 @@ interface Deps {
 
 export function consoleRoutes({ config, log, now }: Deps): readonly Route[] {
   // One password, which is guessed at: there is always a limit.
-  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log })
+  const words = ['password', 'wrong ones'] as const
+  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log, words })
   return [loginPage, loginRoute(tries), logout, ...pages, ...others, eventsRoute(pages)]
 }

@@ -1,6 +1,7 @@
 /** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
 import type { z } from 'zod'
 import { nameOfDeveloper, utc } from '../../engine/index.ts'
+import type { DeliveryLog } from '../admin/deliveries.ts'
 import type { stepView } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
@@ -149,15 +150,8 @@ export function bar(share: number, tone: string): Html {
 
 const [chartWidth, chartHeight] = [360, 54]
 
-interface Bars {
-  readonly from: number
-  readonly until: number
-  readonly step: number
-  readonly bars: readonly { readonly at: number; readonly delivered: number; readonly failed: number }[]
-}
-
 /** Delivered and failed ones over time, by steps. */
-export function stackedBars({ from, until: end, step, bars }: Bars): Html {
+export function stackedBars({ from, until: end, step, bars }: DeliveryLog): Html {
   const begin = from - (from % step)
   const width = chartWidth / Math.max(1, Math.ceil((end - begin) / step))
   const top = Math.max(1, ...bars.map(({ delivered, failed }) => delivered + failed))

@@ -28,6 +28,11 @@ export function openSecrets(sealer: Sealer, recordId: string, sealed: string): r
   return list.parse(JSON.parse(text))
 }
 
+/** None when that key is lost. */
+export function keptSecrets(sealer: Sealer, recordId: string, sealed: string): readonly Secret[] {
+  return sealer.opens(sealed, recordId) ? openSecrets(sealer, recordId, sealed) : []
+}
+
 export const onlySecret = (secret: string, createdAt: number): Secret => ({ secret, createdAt, expiresAt: null })
 
 /** `secret` is the current one; those before are good until now + overlap at most, expired ones are dropped. */

@@ -37,25 +37,25 @@ export class Actors {
   readonly #deps: ActorsDeps
   readonly #channels = new Map<string, Channel>()
   readonly registry: Registry
-  readonly #health: SharedHealth
+  readonly health: SharedHealth
   /** stopAll was called: rows that are stored from now on wait for the next start. */
   #ended = false
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps
-    this.#health = new SharedHealth(deps, (id, health) => {
+    this.health = new SharedHealth(deps, (id, health) => {
       const waits = this.registry.snapshot(id)?.hasTag('draining') === false
       if (waits && health.retryAt === null) this.#channels.get(id)?.recovered(true)
       this.registry.send(id, { type: 'ADOPT', health, at: deps.now() })
     })
     const stepped = (channelId: string): void => void this.#endIfDone(channelId)
-    this.registry = createRootActors({ ...deps, health: this.#health }, this.#channels, stepped)
+    this.registry = createRootActors({ ...deps, health: this.health }, this.#channels, stepped)
   }
 
   start(channelId: string): Channel {
     const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
     const userId = this.#deps.targets.get(channelId)?.webhook.userId ?? null
-    const parts = { ...this.#deps, notify, userId, shared: this.#health }
+    const parts = { ...this.#deps, notify, userId, shared: this.health }
     const channel = this.#channels.get(channelId) ?? new Channel(channelId, parts)
     this.#channels.set(channelId, channel)
     this.registry.start(channelId, inputOf(this.#deps, channelId))
@@ -81,17 +81,10 @@ export class Actors {
     this.#ensure(row.channelId)?.sendNow(row)
   }
 
-  isUnderWay(row: OutboxRecord): boolean {
-    return this.#channels.get(row.channelId)?.isUnderWay(row.id) === true
+  /** undefined = nothing waits or goes out there now. */
+  channel(channelId: string): Channel | undefined {
+    return this.#channels.get(channelId)
   }
-
-  /** When the first callback that waits in memory for its own time goes out; null = none does. */
-  nextDue(channelId: string): number | null {
-    return this.#channels.get(channelId)?.nextDue() ?? null
-  }
-
-  /** The callback that holds this one up, or itself, and until when; null = none does. */
-  waitOf = (row: OutboxRecord) => this.#channels.get(row.channelId)?.waitOf(row) ?? null
 
   /** An edit with active=1: the failing period is over, waiting rows go out at once. */
   activate(webhookId: string): void {
@@ -99,16 +92,6 @@ export class Actors {
     this.#ensure(webhookId)?.recovered()
     const scheduleMs = scheduleOf(this.#deps, webhookId)
     this.registry.send(webhookId, { type: 'ACTIVATE', now: now(), jitter: random(), scheduleMs })
-  }
-
-  /** The record was read again: another node may have written it. */
-  adopt(webhook: WebhookRecord): Promise<void> {
-    return this.#health.read(webhook)
-  }
-
-  /** Its end after a 410 is being stored: news of it are from before. */
-  isEnding(webhookId: string): boolean {
-    return this.#health.isEnding(webhookId)
   }
 
   deactivate(webhookId: string): void {
@@ -130,7 +113,7 @@ export class Actors {
 
   #forget(channelId: string): void {
     this.#channels.delete(channelId)
-    this.#health.forget(channelId)
+    this.health.forget(channelId)
   }
 
   /** `gone`: channels that end. In the others rows of other slots are on their way no more when it resolves. */

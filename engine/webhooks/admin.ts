@@ -4,7 +4,7 @@ import { parseDurations } from '../config.ts'
 import { AppError, badParameter, checkLimit, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
 import { newId, outboxId } from '../store/ids.ts'
-import { currentSecret, onlySecret, openSecrets, rotated, sealSecrets } from '../secrets/list.ts'
+import { currentSecret, keptSecrets, onlySecret, openSecrets, rotated, sealSecrets } from '../secrets/list.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
@@ -12,9 +12,10 @@ import { createExclusiveByKey } from '../waits.ts'
 import type { Actors } from './actors.ts'
 import type { Attempts } from './attempts.ts'
 import { newRow } from './callbacks.ts'
-import type { History, Redeliveries, RedeliveryTime } from './history.ts'
+import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
 import type { WebhookParts } from './index.ts'
+import type { Redeliveries, RedeliveryTime } from './requeues.ts'
 import { newSecret } from './envelope.ts'
 import { dated } from './targets.ts'
 
@@ -92,7 +93,7 @@ export function createAdmin(deps: AdminDeps) {
 async function rotateSecret(deps: AdminDeps, webhook: WebhookRecord): Promise<string> {
   const { id, sealedSecrets } = currentOf(deps, webhook)
   // What a lost key has sealed is replaced, and cannot sign along.
-  const old = deps.sealer.opens(sealedSecrets, id) ? openSecrets(deps.sealer, id, sealedSecrets) : []
+  const old = keptSecrets(deps.sealer, id, sealedSecrets)
   const secrets = rotated(old, newSecret(), deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
   await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
   return currentSecret(secrets)
@@ -288,10 +289,11 @@ const lookMs = 20
 
 /** That its channel has it: it is being sent, also again for another call. */
 async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Promise<boolean> {
-  if (!actors.isUnderWay(row)) return false
+  const isSending = (): boolean => actors.channel(row.channelId)?.isUnderWay(row.id) === true
+  if (!isSending()) return false
   const giveUpAt = performance.now() + (row.state === 'pending' ? 0 : throughMs)
-  while (actors.isUnderWay(row) && performance.now() < giveUpAt) await sleep(lookMs)
-  return actors.isUnderWay(row) || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
+  while (isSending() && performance.now() < giveUpAt) await sleep(lookMs)
+  return isSending() || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
 }
 
 /**

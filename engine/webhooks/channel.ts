@@ -39,7 +39,7 @@ const noPlaceMs = 1_000
 export class Channel {
   readonly #id: string
   readonly #deps: ChannelDeps
-  readonly #lines: Lines
+  readonly lines: Lines
   readonly #underWay = new Set<Promise<unknown>>()
   /** Rows on their way, by id. */
   readonly #sending = new Map<string, OutboxRecord>()
@@ -66,7 +66,7 @@ export class Channel {
   constructor(id: string, deps: ChannelDeps) {
     this.#id = id
     this.#deps = deps
-    this.#lines = new Lines(deps.config.MAILROOM_WEBHOOK_BATCH)
+    this.lines = new Lines(deps.config.MAILROOM_WEBHOOK_BATCH)
   }
 
   start(): void {
@@ -79,19 +79,11 @@ export class Channel {
 
   /** Looks for work. `rows` were just stored; null: any may have been. */
   wake(rows: readonly OutboxRecord[] | null = []): void {
-    if (rows === null) this.#lines.readAgain()
-    else this.#lines.stored(rows)
+    if (rows === null) this.lines.readAgain()
+    else this.lines.stored(rows)
     this.#saidIdle = false
     this.#pump()
   }
-
-  /** null = no row waits here for its own time. */
-  nextDue(): number | null {
-    return this.#lines.nextRelease()
-  }
-
-  /** The row, perhaps this one, that holds this one up, and until when; null = none does. */
-  waitOf = (row: OutboxRecord): Pick<OutboxRecord, 'id' | 'dueAt'> | null => this.#lines.waitOf(row)
 
   isUnderWay(rowId: string): boolean {
     return this.#sending.has(rowId)
@@ -105,7 +97,7 @@ export class Channel {
 
   /** Rows that were held up are read anew; those that are due later go on waiting. */
   release(): void {
-    this.#lines.release(Number.POSITIVE_INFINITY)
+    this.lines.release(Number.POSITIVE_INFINITY)
     this.#pump()
   }
 
@@ -130,14 +122,14 @@ export class Channel {
     this.#toldAt = -Infinity
     this.#saidIdle = false
     if (!running) this.#claim = null
-    this.#lines.reset()
+    this.lines.reset()
     clearTimeout(this.#timer)
     this.#pump()
   }
 
   #pump(): void {
     if (!this.#running) return
-    this.#lines.release(this.#deps.now())
+    this.lines.release(this.#deps.now())
     this.#sendReady()
     if (this.#claim === null) this.#rest()
   }
@@ -146,10 +138,10 @@ export class Channel {
     if (this.#deps.now() < this.#shortUntil) return
     const { config, shared, now } = this.#deps
     const concurrency = shared?.places(this.#id) ?? config.MAILROOM_WEBHOOK_CONCURRENCY
-    if (concurrency === 0 && this.#lines.isReady()) this.#shortUntil = now() + noPlaceMs
+    if (concurrency === 0 && this.lines.isReady()) this.#shortUntil = now() + noPlaceMs
     const historicalMost = Math.max(1, Math.floor(concurrency / 2))
     while (this.#underWay.size < concurrency) {
-      const row = this.#lines.take({ historical: this.#historical < historicalMost })
+      const row = this.lines.take({ historical: this.#historical < historicalMost })
       if (row === null) break
       this.#historical += row.lane
       const sent = this.#report(row, this.#handle(row, 'drain', this.#settle))
@@ -170,13 +162,13 @@ export class Channel {
   #rest(): void {
     const { notify, now } = this.#deps
     clearTimeout(this.#timer)
-    if (this.#lines.wantsRead()) {
+    if (this.lines.wantsRead()) {
       this.#saidIdle = false
       notify({ type: 'room' })
       return
     }
     const at = now()
-    const next = Math.min(this.#lines.nextRelease() ?? Infinity, at < this.#shortUntil ? this.#shortUntil : Infinity)
+    const next = Math.min(this.lines.nextRelease() ?? Infinity, at < this.#shortUntil ? this.#shortUntil : Infinity)
     if (next !== Infinity) this.#timer = setTimeout(() => this.#pump(), timerMs(Math.max(next - at, 1)))
     if (this.#underWay.size > 0 || this.#saidIdle) return
     this.#saidIdle = true
@@ -189,17 +181,17 @@ export class Channel {
     const [run, byHand] = [this.#run, this.#byHand]
     const claim = Symbol('claim')
     this.#claim = claim
-    const plan = this.#lines.beginRead()
+    const plan = this.lines.beginRead()
     try {
       const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
       // Rows that were read for an earlier run are thrown away: all is to be read again.
       if (run === this.#run && byHand === this.#byHand)
-        this.#lines.endRead(
+        this.lines.endRead(
           rows.map((row) => this.#held(row)),
           plan,
           now(),
         )
-      else this.#lines.abortRead()
+      else this.lines.abortRead()
     } catch (error) {
       log.warn({ channelId: this.#id, err: toAppError(error) }, 'outbox not read, trying again')
       throw error
@@ -233,11 +225,11 @@ export class Channel {
    * of its account wait meanwhile; one that is on its way already goes on.
    */
   sendNow(row: OutboxRecord): void {
-    if (this.#sending.has(row.id) || this.#lines.renew(this.#held(row))) return
-    this.#lines.claim(row)
+    if (this.#sending.has(row.id) || this.lines.renew(this.#held(row))) return
+    this.lines.claim(row)
     const handled = this.#handle(row, 'probe', () => {
       this.#byHand += 1
-      this.#lines.free(row)
+      this.lines.free(row)
     })
     this.#track(this.#report(row, handled))
   }
@@ -247,7 +239,7 @@ export class Channel {
     let handled: Handled | null = null
     this.#sending.set(row.id, row)
     try {
-      handled = await this.#deps.attempts.handle(row, mode, this.#lines.messagesBehind(row, aheadMost - 1))
+      handled = await this.#deps.attempts.handle(row, mode, this.lines.messagesBehind(row, aheadMost - 1))
       this.last = row
       const delivered = handled.attempt !== null && handled.failure === null
       if (mode === 'probe' && delivered && !this.#running) this.#recovery = { at: this.#deps.now(), probed: true }
@@ -263,8 +255,8 @@ export class Channel {
 
   readonly #settle: Settle = (row, handled) => {
     const until = handled === null ? this.#deps.now() + stallMs : handled.until
-    if (until === null) this.#lines.finish(row)
-    else this.#lines.block(row, until)
+    if (until === null) this.lines.finish(row)
+    else this.lines.block(row, until)
   }
 
   /** Never rejects. */
@@ -315,7 +307,7 @@ export class Channel {
       isOurs ||= (await shared?.takeTurn(this.#id)) === true
       if (!isOurs) return nothing()
       if (byHand !== this.#byHand || run !== this.#run) continue
-      this.#lines.claim(row)
+      this.lines.claim(row)
       this.#lastProbed = row.accountId
       const work = this.#handle(row, 'probe', this.#settle)
       this.#track(work.catch(() => undefined))
@@ -334,7 +326,7 @@ export class Channel {
   }
 
   async #nextProbe(passed: readonly string[]): Promise<OutboxRecord | null> {
-    const except = [...this.#lines.accounts(), ...passed]
+    const except = [...this.lines.accounts(), ...passed]
     const last = this.#lastProbed
     const others = last === null ? [] : await this.#pending([...except, last], 1)
     const [row] = others.length > 0 ? others : await this.#pending(except, 1)

@@ -79,16 +79,14 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
     }
   }
 
-  return {
-    /** At most `most` bytes. `timeout` when reading all parts takes too long. */
-    async read(part: TextPart, most: number): Promise<PartRead> {
-      if (!early.has(part.section)) await fetchPack(part)
-      const known = early.get(part.section)
-      early.delete(part.section)
-      const read = firstOf(known ?? (await readStream(mail, message, part, most, until)), most)
-      const charset = await charsetOf(mail, message, part, read.bytes)
-      return { ...read, part: { ...part, charset } }
-    },
+  /** At most `most` bytes. `timeout` when reading all parts takes too long. */
+  return async (part: TextPart, most: number): Promise<PartRead> => {
+    if (!early.has(part.section)) await fetchPack(part)
+    const known = early.get(part.section)
+    early.delete(part.section)
+    const read = firstOf(known ?? (await readStream(mail, message, part, most, until)), most)
+    const charset = await charsetOf(mail, message, part, read.bytes)
+    return { ...read, part: { ...part, charset } }
   }
 }
 
@@ -207,7 +205,7 @@ async function readTexts(
   const given = givenParts(message, wishes)
   const isGiven = new Set(given.map(({ section }) => section))
   const parts = partsToRead(message, wishes, search !== null)
-  const reader = createTextReader(deps.mail, message, parts, deps.config.MAILROOM_COMMAND_TIMEOUT * 3)
+  const readPart = createTextReader(deps.mail, message, parts, deps.config.MAILROOM_COMMAND_TIMEOUT * 3)
   const hunt = search === null ? null : createHunt(search, deps)
   const texts: GivenText[] = []
   const giveMax = deps.config.MAILROOM_WEBHOOK_PAYLOAD_MAX
@@ -216,7 +214,7 @@ async function readTexts(
     const share = isGiven.has(part.section) ? Math.max(room, leastOf(giveMax, given.length)) : null
     const most = Math.max(share === null ? 0 : bytesFor(part, share), hunt?.left ?? 0)
     if (share === null && most === 0) continue
-    const read = await reader.read(part, most)
+    const read = await readPart(part, most)
     const bytes = read.bytes.length
     let all: string | null = null
     const decode = (some: PartRead): string => (some === read ? (all ??= textOf(read)) : textOf(some))

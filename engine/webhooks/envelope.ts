@@ -15,6 +15,7 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { OutboxRecord } from '../store/records.ts'
+import { createExclusive } from '../waits.ts'
 import type { GivenText } from './message-data.ts'
 
 type Body = Readonly<Record<string, unknown>>
@@ -187,11 +188,11 @@ const longestRestMs = 100
  * event loop, and after each as much rest as it took. Small pieces are done at once.
  */
 export function createPace(): Pace {
-  let last: Promise<unknown> = Promise.resolve()
+  const inOrder = createExclusive()
   return async (bytes, work) => {
     if (bytes < smallBytes) return work()
     let took = 0
-    const turn = last.then(async () => {
+    const turn = inOrder(async () => {
       await nextTurn()
       const began = performance.now()
       try {
@@ -200,8 +201,7 @@ export function createPace(): Pace {
         took = performance.now() - began
       }
     })
-    const rest = (): Promise<void> => pause(Math.min(took, longestRestMs))
-    last = turn.then(rest, rest)
+    void inOrder(() => pause(Math.min(took, longestRestMs)))
     return turn
   }
 }

@@ -1,10 +1,8 @@
 /**
- * What lies behind, at a developer's wish: historical scans, and callbacks of a time that are sent again. Both are long
- * work in steps; how far it is stands in the store, so that a restart goes on there.
- *
  * Historical scans (receive_historical): messages that were there before, newest to oldest, in lane 1 behind all live
- * mail. At application level for accounts added after the webhook was made, at user level for the user's accounts; each
- * starts when the account's first sync is complete.
+ * mail. How far a scan is stands in the store, so that a restart goes on there. At application level for accounts added
+ * after the webhook was made, at user level for the user's accounts; each starts when the account's first sync is
+ * complete.
  *
  * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side
  * by side. A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds
@@ -15,18 +13,13 @@
  *
  * Old mail that is read after the first sync, as of a folder that was refused or appears, may lie where the scan has
  * passed: its rows are written with the batch that reads it. Where the scan comes to it as well, it is the same row.
- *
- * Redelivery of a time: a webhook's callbacks of it go back into the queue, oldest first, in batches, however many they
- * are. A call answers after a moment, the rest follows. Rows that were made or finished after the call are left alone,
- * so that a batch that is repeated after a crash sends nothing a third time.
  */
 import PQueue from 'p-queue'
-import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
+import { toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
 import { pagesOf } from '../store/keyed.ts'
-import type { RequeueQuery } from '../store/port.ts'
-import type { AccountRecord, MessageRecord, OutboxRecord, Redelivery, WebhookRecord } from '../store/records.ts'
-import { yieldToLoop, pause, withinTime } from '../waits.ts'
+import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { yieldToLoop, pause } from '../waits.ts'
 import { messageRow } from './callbacks.ts'
 import type { WebhookParts } from './index.ts'
 import { arrivals, isAdded, sentOf } from './match.ts'
@@ -239,131 +232,4 @@ export function createScans(
       await Promise.all(underWay)
     },
   }
-}
-
-/** `failedOnly`: of those that were given up. */
-export interface RedeliveryTime {
-  readonly from?: number
-  readonly until?: number
-  readonly failedOnly?: boolean
-}
-
-interface Work {
-  current: Redelivery
-  readonly stopped: AbortController
-  /** Rejects when the store did not take the order: then nothing is done. */
-  readonly taken: Promise<void>
-  /** Never rejects. */
-  ended: Promise<void>
-}
-
-/** A batch keeps the embedded store for some 10 ms. */
-const batchRows = 200
-/** A call waits this long for the end of its work. */
-const answerMs = 2_000
-/** Wait after an error of the store, whose every step has its own deadline. */
-const retryMs = 1_000
-
-export class Redeliveries {
-  readonly #deps: WebhookParts
-  readonly #works = new Map<string, Work>()
-
-  constructor(deps: WebhookParts) {
-    this.#deps = deps
-  }
-
-  /** Continues those that a restart interrupted. */
-  startAll(): void {
-    const { targets, store } = this.#deps
-    for (const { webhook } of targets.all()) {
-      if (!store.nodes.owns(webhook.userId ?? webhook.developerId) || this.#works.has(webhook.id)) continue
-      if (webhook.redelivery?.done === false) this.#begin(webhook.id, webhook.redelivery, Promise.resolve())
-    }
-  }
-
-  /**
-   * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one
-   * that is under way; another one is a `conflict`.
-   */
-  async start(webhookId: string, wanted: RedeliveryTime): Promise<number> {
-    const { from = null, until = null, failedOnly = false } = wanted
-    const there = this.#works.get(webhookId)
-    const asked = there?.current
-    if (asked && (asked.from !== from || asked.until !== until || asked.failedOnly !== failedOnly)) {
-      const progress = `a redelivery of webhook ${webhookId} is under way, ${asked.count} callbacks so far`
-      throw new AppError('conflict', `${progress}: ask again when it is done`)
-    }
-    const blank = { startedAt: this.#deps.now(), after: null, count: 0, done: false, reason: null }
-    const order = { from, until, failedOnly, ...blank }
-    const work = there ?? this.#begin(webhookId, order, save(this.#deps, webhookId, order))
-    await work.taken
-    await withinTime(answerMs, work.ended)
-    return work.current.count
-  }
-
-  /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */
-  async stop(webhookId?: string): Promise<void> {
-    const wanted = this.#works.entries().filter(([id]) => webhookId === undefined || id === webhookId)
-    const works = [...wanted.map(([, work]) => work)]
-    for (const { stopped } of works) stopped.abort()
-    await Promise.all(works.map(({ ended }) => ended))
-  }
-
-  #begin(webhookId: string, order: Redelivery, taken: Promise<void>): Work {
-    const work: Work = { current: order, stopped: new AbortController(), taken, ended: taken }
-    this.#works.set(webhookId, work)
-    work.ended = taken
-      .then(() => redeliver(this.#deps, webhookId, work))
-      .catch(() => undefined)
-      .finally(() => this.#works.delete(webhookId))
-    return work
-  }
-}
-
-/** Batch and record by turns: what the store did not take at once is tried again, neither is done twice. */
-async function redeliver(deps: WebhookParts, webhookId: string, work: Work): Promise<void> {
-  const { signal } = work.stopped
-  let recorded = true
-  while (!signal.aborted && !(recorded && work.current.done)) {
-    try {
-      if (recorded) work.current = await batch(deps, webhookId, work.current)
-      else await save(deps, webhookId, work.current)
-      recorded = !recorded
-    } catch (error) {
-      if (isAppError(error, 'not_found')) return
-      deps.log.warn({ webhookId, err: toAppError(error) }, 'redelivery held up')
-      await pause(retryMs, signal)
-    }
-  }
-}
-
-async function batch(deps: WebhookParts, webhookId: string, order: Redelivery): Promise<Redelivery> {
-  const { store, targets, now } = deps
-  const active = () => targets.get(webhookId)?.webhook.active === true
-  if (!active()) return { ...order, done: true, reason: paused }
-  const { count, next } = await store.outbox.requeue(queryOf(webhookId, order), now(), batchRows, order.after)
-  // Paused while the batch was written: it keeps no backlog.
-  if (!active()) await store.outbox.skipPending(webhookId, paused, now())
-  // Whatever the count: of a batch whose answer was lost the repeat finds none.
-  else deps.rereadAll(webhookId)
-  return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
-}
-
-const paused = 'the webhook was paused'
-
-/** Of messages alone: a failure must not be announced again with them. */
-function queryOf(webhookId: string, { from, until, failedOnly, startedAt }: Redelivery): RequeueQuery {
-  return {
-    webhookId,
-    kind: 'message',
-    ...(failedOnly ? { states: ['failed'] } : {}),
-    ...(from === null ? {} : { createdFrom: from }),
-    createdUntil: Math.min(until ?? startedAt, startedAt),
-    finishedUntil: startedAt,
-  }
-}
-
-async function save({ store }: WebhookParts, webhookId: string, redelivery: Redelivery): Promise<void> {
-  const webhook = await store.webhooks.edit(webhookId, { redelivery })
-  if (webhook === null) throw notFound('webhook', webhookId)
 }

@@ -21,8 +21,8 @@ import { createComposer } from './compose.ts'
 import type { Mail } from './contents.ts'
 import { createPace, type Pace } from './envelope.ts'
 import { createQuestions } from './explain.ts'
-import { History, Redeliveries } from './history.ts'
-import { Resends } from './resends.ts'
+import { History } from './history.ts'
+import { createRedeliveries, createResends } from './requeues.ts'
 import { Searches } from './searches.ts'
 import { createTargets, planRows, type Targets } from './targets.ts'
 
@@ -66,8 +66,8 @@ export function createWebhooks(deps: WebhooksDeps) {
   const streams = createStreams(deps.log)
   /** Where the chart has nothing timed, a callback may still wait for its own next attempt. */
   const timed = <T extends PoolFacts>(facts: T): T => {
-    const at = facts.next === null ? actors.nextDue(facts.id) : null
-    return at === null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
+    const at = facts.next === null ? actors.channel(facts.id)?.lines.nextRelease() : null
+    return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
   }
   return {
     ...createAdmin({ ...parts, ...works }),
@@ -107,9 +107,9 @@ export function createWebhooks(deps: WebhooksDeps) {
     /** Those that hear of this account's mail: of its user first, then of its developer. */
     of: (account: Pick<AccountRecord, 'userId' | 'developerId'>) =>
       parts.targets.of(account).map(({ webhook }) => webhook),
-    /** Sends failed callbacks like these again; see resends.ts. */
+    /** Sends failed callbacks like these again; see requeues.ts. */
     resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
-    resending: () => works.resends.current,
+    resending: () => works.resends.current(),
     several: parts.targets.several,
     all: parts.targets.every,
     /** All channels of this node or these, also those of bare URLs (their ids start with u), without their steps. */
@@ -127,13 +127,13 @@ export interface Waits {
   readonly until: number | null
 }
 
-function waitsOf({ registry, waitOf }: Actors, row: OutboxRecord): Waits {
-  const facts = registry.view(row.channelId)
+function waitsOf(actors: Actors, row: OutboxRecord): Waits {
+  const facts = actors.registry.view(row.channelId)
   const held = ['probing', 'waiting', 'resting'].find((tag) => facts?.tags.includes(tag))
   const triedAt = held === 'probing' ? null : (facts?.next?.at ?? null)
   if (held !== undefined) return { behind: 'receiver', callback: null, until: triedAt }
-  const wait = waitOf(row)
-  if (wait === null) return { behind: 'turn', callback: null, until: null }
+  const wait = actors.channel(row.channelId)?.lines.waitOf(row)
+  if (wait == null) return { behind: 'turn', callback: null, until: null }
   const isOwn = wait.id === row.id
   return { behind: isOwn ? 'schedule' : 'callback', callback: isOwn ? null : wait.id, until: wait.dueAt }
 }
@@ -168,8 +168,8 @@ function createWorks(deps: WebhooksDeps) {
   const attempts = createAttempts({ ...parts, http, composer, recorder })
   const actors = new Actors({ ...parts, attempts })
   const history = new History(parts)
-  const redeliveries = new Redeliveries(parts)
-  const resends = new Resends(parts)
+  const redeliveries = createRedeliveries(parts)
+  const resends = createResends(parts)
   return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, hasShared: false }
 }
 
@@ -198,7 +198,7 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   const { targets, store } = parts
   const before = targets.get(id)?.webhook
   const webhook = await store.webhooks.get(id)
-  if (actors.isEnding(id)) return
+  if (actors.health.isEnding(id)) return
   if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
     targets.remove(id)
     await actors.remove(id)
@@ -208,7 +208,7 @@ async function rereadWebhook({ parts, actors, history }: Works, id: string): Pro
   if (before === undefined) actors.start(id)
   else if (before.active && !webhook.active) actors.deactivate(id)
   else if (webhook.active && !before.active) actors.activate(id)
-  await actors.adopt(webhook)
+  await actors.health.read(webhook)
   await history.startFor(webhook)
 }
 

@@ -151,7 +151,7 @@ export class Lines {
     return first === Infinity ? null : first
   }
 
-  /** The row, perhaps this one, that holds this one up; null = none does. */
+  /** The row, perhaps this one, that holds this one up, and until when; null = none does. */
   waitOf(row: OutboxRecord): Pick<OutboxRecord, 'id' | 'dueAt'> | null {
     const wait = this.#waits.get(keyOf(row))
     return wait !== undefined && wait.lane <= row.lane ? wait : null

@@ -54,55 +54,48 @@ export function messageCallback(source: DataSource, more: Readonly<Record<string
     user_id: account.userId,
     webhook_id: webhook.id,
     ...more,
-    message_data: webhook.version === 'lite' ? liteData(source) : v2Data(source),
+    message_data: { ...commonData(source), ...(webhook.version === 'lite' ? liteData(source) : v2Data(source)) },
   }
   return { body, texts: contents.texts?.map((text) => ({ ...text, link: bodyUrl(source, text.part) })) ?? null }
 }
 
-function liteData(source: DataSource): Record<string, unknown> {
-  const { message, facts } = source
-  const places = placesOf(source)
+function commonData(source: DataSource): Record<string, unknown> {
+  const { webhook, message, contents, facts } = source
   return {
     ...describeMessage(message, peopleOf(message), facts.folders, source.folderName),
     addresses: addressesOf(message),
     date: seconds(message.sentAt),
+    sources: placesOf(source),
+    ...(contents.headers === undefined ? {} : { headers: contents.headers }),
+    ...(webhook.receiveAllChanges ? { message_type: facts.first ? 'created' : 'updated' } : {}),
+    ...(contents.truncated ? { truncated: true } : {}),
+    resource_url: messageUrl(source),
+  }
+}
+
+function liteData(source: DataSource): Record<string, unknown> {
+  const { message, facts } = source
+  return {
     date_received: seconds(message.receivedAt),
     bodies: bodiesOf(message),
-    email_accounts: places,
-    sources: places,
+    email_accounts: placesOf(source),
     flags: {
       flagged: facts.flags.includes('\\Flagged'),
       answered: facts.flags.includes('\\Answered'),
       draft: facts.flags.includes('\\Draft'),
       seen: facts.flags.includes('\\Seen'),
     },
-    files: filesOf(source),
-    ...extras(source),
+    files: message.attachments.map((file) => describeFile(message, file)),
   }
 }
 
-function v2Data(source: DataSource): Record<string, unknown> {
-  const { message, facts, contents } = source
+function v2Data({ account, message, contents }: DataSource): Record<string, unknown> {
+  const files = message.attachments.filter((file) => isShownFile(account, file))
   const asked = contents.truncated || contents.texts !== null
   return {
-    ...describeMessage(message, peopleOf(message), facts.folders, source.folderName),
-    addresses: addressesOf(message),
-    files: filesOf(source, (file) => isShownFile(source.account, file)),
-    date: seconds(message.sentAt),
+    files: files.map((file) => describeFile(message, file)),
     date_indexed: seconds(message.indexedAt),
-    sources: placesOf(source),
     ...(asked ? { bodies: bodiesOf(message) } : {}),
-    ...extras(source),
-  }
-}
-
-function extras(source: DataSource): Record<string, unknown> {
-  const { webhook, contents, facts } = source
-  return {
-    ...(contents.headers === undefined ? {} : { headers: contents.headers }),
-    ...(webhook.receiveAllChanges ? { message_type: facts.first ? 'created' : 'updated' } : {}),
-    ...(contents.truncated ? { truncated: true } : {}),
-    resource_url: messageUrl(source),
   }
 }
 
@@ -216,13 +209,6 @@ function placesOf(source: DataSource): Record<string, unknown>[] {
   )
   const places = [...(here ? [{ path: facts.path, uid: facts.uid }] : []), ...others]
   return places.map(({ path, uid }) => ({ label: account.label, folder: folderName(path), uid, resource_url }))
-}
-
-function filesOf(
-  { message }: DataSource,
-  isShown: (file: AttachmentRecord) => boolean = () => true,
-): Record<string, unknown>[] {
-  return message.attachments.filter(isShown).map((file) => describeFile(message, file))
 }
 
 interface ShownBy {

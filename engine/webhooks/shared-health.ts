@@ -128,6 +128,7 @@ export class SharedHealth {
     }
   }
 
+  /** Its end after a 410 is being stored: news of it are from before. */
   isEnding(id: string): boolean {
     return this.#ending.has(id)
   }

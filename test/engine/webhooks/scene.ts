@@ -5,7 +5,7 @@
 import { after, afterEach, before, beforeEach } from 'node:test'
 import type { AccountRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
-import type { RedeliveryTime } from '../../../engine/webhooks/history.ts'
+import type { RedeliveryTime } from '../../../engine/webhooks/requeues.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { type Rig, type Running, createRig, developerId } from './fixture.ts'

@@ -1,0 +1,227 @@
+/**
+ * Callbacks that are sent again, however many they are: they go back into the queue, oldest first, in batches. A call
+ * answers after a moment, the rest follows. Messages alone: a failure must not be announced again with them.
+ *
+ * Redelivery: a webhook's callbacks of a time, at a developer's wish. How far it is stands in the store, so that a
+ * restart goes on there. Rows that were made or finished after the call are left alone, so that a batch that is
+ * repeated after a crash sends nothing a third time.
+ *
+ * Resending: failed callbacks that match a filter, over all webhooks, at an operator's wish, one filter at a time. How
+ * far it is, is known in one process alone, which all others ask (api/forward.ts): after its restart the same wish goes
+ * on with those that are left. Callbacks of webhooks that are paused stay as they are, and so do those that fail once
+ * more meanwhile.
+ */
+import { AppError, notFound, toAppError } from '../errors.ts'
+import type { RequeueQuery } from '../store/port.ts'
+import type { Redelivery } from '../store/records.ts'
+import { pause, withinTime } from '../waits.ts'
+import type { WebhookParts } from './index.ts'
+
+/** A batch keeps the embedded store for some 10 ms. */
+const batchRows = 200
+/** A call waits this long for the end of its work. */
+const answerMs = { redelivery: 2000, resending: 1000 } as const
+/** Wait after an error of the store, whose every step has its own deadline. */
+const retryMs = 1000
+
+interface Work<T> {
+  current: T
+  /** Rejects when the work could not begin. */
+  readonly begun: Promise<void>
+  /** Never rejects. */
+  readonly ended: Promise<void>
+  /** Waits for the step that is under way. */
+  stop(): Promise<void>
+}
+
+/** Work in steps, once `begun` resolves; what the store did not take at once is tried again. */
+function startWork<T extends { readonly done: boolean }>(
+  first: T,
+  begun: Promise<void>,
+  step: (current: T) => Promise<T>,
+  held: (error: AppError) => void,
+): Work<T> {
+  const stopped = new AbortController()
+  const run = async (): Promise<void> => {
+    while (!stopped.signal.aborted && !work.current.done) {
+      try {
+        work.current = await step(work.current)
+      } catch (error) {
+        held(toAppError(error))
+        await pause(retryMs, stopped.signal)
+      }
+    }
+  }
+  const ended = begun.then(run).catch(() => undefined)
+  const stop = (): Promise<void> => {
+    stopped.abort()
+    return ended
+  }
+  const work = { current: first, begun, ended, stop }
+  return work
+}
+
+/** `failedOnly`: of those that were given up. */
+export interface RedeliveryTime {
+  readonly from?: number
+  readonly until?: number
+  readonly failedOnly?: boolean
+}
+
+export type Redeliveries = ReturnType<typeof createRedeliveries>
+
+export function createRedeliveries(deps: WebhookParts) {
+  const { targets, store, log, now } = deps
+  /** Those that are under way, by webhook. */
+  const works = new Map<string, Work<Redelivery>>()
+
+  function begin(webhookId: string, order: Redelivery, taken?: Promise<void>): Work<Redelivery> {
+    let unsaved: Redelivery | null = null
+    // What was not saved at once is saved before the next batch: neither is done twice.
+    const step = async (current: Redelivery): Promise<Redelivery> => {
+      unsaved ??= await redeliver(deps, webhookId, current)
+      const isThere = (await store.webhooks.edit(webhookId, { redelivery: unsaved })) !== null
+      const saved = isThere ? unsaved : { ...unsaved, done: true }
+      unsaved = null
+      return saved
+    }
+    const held = (err: AppError): void => log.warn({ webhookId, err }, 'redelivery held up')
+    const work = startWork(order, taken ?? Promise.resolve(), step, held)
+    works.set(webhookId, work)
+    void work.ended.then(() => works.delete(webhookId))
+    return work
+  }
+
+  /** Rejects when the store did not take the order: then nothing is done. */
+  async function take(webhookId: string, redelivery: Redelivery): Promise<void> {
+    if ((await store.webhooks.edit(webhookId, { redelivery })) === null) throw notFound('webhook', webhookId)
+  }
+
+  return {
+    /** Continues those that a restart interrupted. */
+    startAll(): void {
+      for (const { webhook } of targets.all()) {
+        if (!store.nodes.owns(webhook.userId ?? webhook.developerId) || works.has(webhook.id)) continue
+        if (webhook.redelivery?.done === false) begin(webhook.id, webhook.redelivery)
+      }
+    },
+    /**
+     * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one
+     * that is under way; another one is a `conflict`.
+     */
+    async start(webhookId: string, wanted: RedeliveryTime): Promise<number> {
+      const { from = null, until = null, failedOnly = false } = wanted
+      const there = works.get(webhookId)
+      const asked = there?.current
+      if (asked && (asked.from !== from || asked.until !== until || asked.failedOnly !== failedOnly)) {
+        const progress = `a redelivery of webhook ${webhookId} is under way, ${asked.count} callbacks so far`
+        throw new AppError('conflict', `${progress}: ask again when it is done`)
+      }
+      const blank = { startedAt: now(), after: null, count: 0, done: false, reason: null }
+      const order = { from, until, failedOnly, ...blank }
+      const work = there ?? begin(webhookId, order, take(webhookId, order))
+      await work.begun
+      await withinTime(answerMs.redelivery, work.ended)
+      return work.current.count
+    },
+    /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */
+    async stop(webhookId?: string): Promise<void> {
+      const wanted = [...works].filter(([id]) => webhookId === undefined || id === webhookId)
+      await Promise.all(wanted.map(([, work]) => work.stop()))
+    },
+  }
+}
+
+const paused = 'the webhook was paused'
+
+async function redeliver(deps: WebhookParts, webhookId: string, order: Redelivery): Promise<Redelivery> {
+  const { store, targets, now } = deps
+  const active = () => targets.get(webhookId)?.webhook.active === true
+  if (!active()) return { ...order, done: true, reason: paused }
+  const { count, next } = await store.outbox.requeue(queryOf(webhookId, order), now(), batchRows, order.after)
+  // Paused while the batch was written: it keeps no backlog.
+  if (!active()) await store.outbox.skipPending(webhookId, paused, now())
+  // Whatever the count: of a batch whose answer was lost the repeat finds none.
+  else deps.rereadAll(webhookId)
+  return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
+}
+
+function queryOf(webhookId: string, { from, until, failedOnly, startedAt }: Redelivery): RequeueQuery {
+  return {
+    webhookId,
+    kind: 'message',
+    ...(failedOnly ? { states: ['failed'] } : {}),
+    ...(from === null ? {} : { createdFrom: from }),
+    createdUntil: Math.min(until ?? startedAt, startedAt),
+    finishedUntil: startedAt,
+  }
+}
+
+export interface Resending {
+  readonly startedAt: number
+  /** Failed ones that matched when it began. */
+  readonly total: number
+  /** Of them those that are queued again. */
+  readonly queued: number
+  readonly done: boolean
+  /** Why some of them are not. */
+  readonly reason: string | null
+}
+
+/** At one wish. */
+const mostResent = 10_000
+const dayMs = 86_400_000
+
+export function createResends(parts: WebhookParts) {
+  let last: Work<Resending> | null = null
+  return {
+    /** The last one; null = there was none since the start. */
+    current: (): Resending | null => last?.current ?? null,
+    /** Answers when all are queued, or after a moment. `conflict` while another one is under way. */
+    async start(filter: RequeueQuery): Promise<Resending> {
+      if (last?.current.done === false) {
+        const progress = `callbacks are being sent again, ${last.current.queued} of ${last.current.total} so far`
+        throw new AppError('conflict', `${progress}: ask when it is done`)
+      }
+      const startedAt = parts.now()
+      const query = { ...filter, kind: 'message', states: ['failed'], finishedUntil: startedAt } as const
+      const held = (err: AppError): void => parts.log.warn({ err }, 'callbacks are not all sent again yet')
+      const first = { startedAt, total: 0, queued: 0, done: false, reason: null }
+      const work = startWork<Resending>(first, Promise.resolve(), resendingOf(parts, query), held)
+      last = work
+      await withinTime(answerMs.resending, work.ended)
+      return work.current
+    },
+    stop: async (): Promise<void> => last?.stop(),
+  }
+}
+
+/** Its steps: the first one counts, each of the others queues a batch. */
+function resendingOf({ store, targets, now, rereadAll }: WebhookParts, query: RequeueQuery) {
+  let counted = false
+  /** Rows of webhooks that are paused or gone. */
+  let left = 0
+  return async (current: Resending): Promise<Resending> => {
+    if (!counted) {
+      const counts = await store.outbox.counts(query, dayMs)
+      counted = true
+      return { ...current, total: counts.reduce((sum, { count }) => sum + count, 0) }
+    }
+    const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
+    const webhooks = await targets.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
+    const active = rows.filter(({ webhookId }) => webhooks.get(webhookId ?? '')?.active === true)
+    const ids = active.slice(0, mostResent - current.queued).map(({ id }) => id)
+    const { count } = await store.outbox.requeue({ ...query, ids }, now(), batchRows)
+    for (const channelId of new Set(active.map((row) => row.channelId))) rereadAll(channelId)
+    left += rows.length - active.length
+    const queued = current.queued + count
+    const isLast = rows.length < batchRows || (count === 0 && ids.length > 0) || Math.max(queued, left) >= mostResent
+    const next = { ...current, queued, done: isLast }
+    return isLast ? { ...next, reason: whyLess(next) } : next
+  }
+}
+
+function whyLess({ queued, total }: Resending): string | null {
+  if (queued >= mostResent && total > queued) return `${mostResent} at a time`
+  return queued < total ? 'the others are of webhooks that are paused or gone, or were sent by others' : null
+}
