@@ -17,18 +17,7 @@ export type { DiscoveredSettings, Discovery } from './discovery/discover.ts'
 export type { HelpPage } from './discovery/providers.ts'
 export * from './engine.ts'
 export { attentionKinds, attentionOf } from './attention.ts'
-export {
-  callbacksLike,
-  find,
-  type Found,
-  type FoundOfKind,
-  foundKinds,
-  idsMeant,
-  messagesMeant,
-  nameOfDeveloper,
-  namesOf,
-  ownerOf,
-} from './find.ts'
+export * from './find.ts'
 export * from './errors.ts'
 export * from './hosts.ts'
 export type * from './mailboxes.ts'
