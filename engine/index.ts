@@ -59,7 +59,6 @@ export {
 export { userAgent } from './webhooks/envelope.ts'
 export type { WebhookInput } from './webhooks/admin.ts'
 export type { Asking, DryRunRow } from './webhooks/explain.ts'
-export { messageTrail } from './webhooks/trail.ts'
 export type { Resending } from './webhooks/requeues.ts'
 export { decodeBody, maxBodyBytes } from './messages/bodies.ts'
 export { folderName, folderNamer, mainFileName, transliterate, usualDelimiter } from './messages/names.ts'
