@@ -17,18 +17,7 @@ export type { DiscoveredSettings, Discovery } from './discovery/discover.ts'
 export type { HelpPage } from './discovery/providers.ts'
 export * from './engine.ts'
 export { attentionKinds, attentionOf } from './attention.ts'
-export {
-  callbacksLike,
-  find,
-  type Found,
-  type FoundOfKind,
-  foundKinds,
-  idsMeant,
-  messagesMeant,
-  nameOfDeveloper,
-  namesOf,
-  ownerOf,
-} from './find.ts'
+export * from './find.ts'
 export * from './errors.ts'
 export * from './hosts.ts'
 export type * from './mailboxes.ts'
@@ -70,7 +59,6 @@ export {
 export { userAgent } from './webhooks/envelope.ts'
 export type { WebhookInput } from './webhooks/admin.ts'
 export type { Asking, DryRunRow } from './webhooks/explain.ts'
-export { messageTrail } from './webhooks/trail.ts'
 export type { Resending } from './webhooks/requeues.ts'
 export { decodeBody, maxBodyBytes } from './messages/bodies.ts'
 export { folderName, folderNamer, mainFileName, transliterate, usualDelimiter } from './messages/names.ts'

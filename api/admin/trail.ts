@@ -8,7 +8,6 @@ import {
   folderNamer,
   type MessageRecord,
   messagesMeant,
-  messageTrail,
 } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
 import { address, answer, ids, time, view } from '../examples.ts'
@@ -106,7 +105,7 @@ async function wayOf(
   name: (path: string) => string,
   signal: AbortSignal,
 ): Promise<Omit<Trail, 'messages' | 'known'>> {
-  const { changes, ways, more, others } = await messageTrail(engine, account, message, signal)
+  const { changes, ways, more, others } = await engine.webhooks.trail(account, message, signal)
   const webhooks = ways.map(async ({ webhook: { id, callbackUrl, active }, matched, verdicts, callbacks }) => ({
     ...{ id, callback_url: callbackUrl, active, matched, why: [...verdicts] },
     callbacks: await presentSent(engine, callbacks),

@@ -38,9 +38,9 @@ export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   ${select('State', 'state', deliveryStates, values)} ${await developerFilter(visit, values)}
   ${select('Time', 'within', times, { within: lengthOf(values) })}`
   const list = html`${stackedBars(log)} ${progress(log, values)} ${deliveryTable(rows)}`
-  const more = failed > 0 ? { more: resendCard(log, values) } : {}
+  const more = failed > 0 ? resendCard(log, values) : null
   const counted = { shown: rows.length, total: null, silent }
-  return searchedList({ title: 'Deliveries', values, filters, list, ...counted, ...more }, visit)
+  return searchedList({ title: 'Deliveries', values, filters, list, ...counted, more }, visit)
 })
 
 /** The time by its length in seconds; undefined = it was given by its ends. */

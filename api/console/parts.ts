@@ -279,7 +279,7 @@ interface Searched extends Counted {
   readonly values: Paged
   readonly filters: Html
   readonly list: Html
-  readonly more?: Html
+  readonly more?: Html | null
   /** Nodes that did not answer. */
   readonly silent?: readonly string[]
 }

@@ -13,9 +13,9 @@ const hostsPath = '/console/hosts'
 export const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
   const { hosts: rows, total, silent } = await adminHosts(visit.engine, values)
   const filters = field('Host name', 'q', values, 'search')
-  const more = rows.length > 0 ? { more: paceForm(rows, visit) } : {}
+  const more = rows.length > 0 ? paceForm(rows, visit) : null
   const list = hostTable(rows)
-  return searchedList({ title: 'Hosts', values, filters, list, shown: rows.length, total, silent, ...more }, visit)
+  return searchedList({ title: 'Hosts', values, filters, list, shown: rows.length, total, silent, more }, visit)
 })
 
 export function hostTable(rows: readonly HostRow[]): Html {

@@ -131,12 +131,16 @@ function body(operation: Operation, { schemas, shown }: Page): Html | null {
     if (Object.keys(properties).length > 1) shown.set(fields, operation.operationId)
     return bodyTable(schema, 'form, multipart or JSON', schemas)
   }
-  const words = required.length === 0 ? ', none of them required' : ''
+  return shownAt(known, 'Body', 'these fields', required.length === 0 ? ', none of them required' : '')
+}
+
+/** A part that the page shows at another operation. */
+function shownAt(id: string, part: string, link: string, more = ''): Html {
   return html`<h4>
-    Body
+    ${part}
     <small
-      ><a href="#${known}"><u>these fields</u></a
-      >${words}</small
+      ><a href="#${id}"><u>${link}</u></a
+      >${more}</small
     >
   </h4>`
 }
@@ -157,13 +161,7 @@ function answer(operation: Operation, { schemas, shown }: Page): Html {
   const words = typeWords(media.schema, schemas)
   const name = nameOf(media.schema)
   const known = name === null ? undefined : shown.get(name)
-  if (known !== undefined)
-    return html`<h4>
-      Answer
-      <small
-        ><a href="#${known}"><u>${words}</u></a></small
-      >
-    </h4>`
+  if (known !== undefined) return shownAt(known, 'Answer', words)
   if (operation.deprecated) return html`<h4>Answer <small>${words}</small></h4>`
   if (name !== null) shown.set(name, operation.operationId)
   const fields = fieldTable(media.schema, schemas, true)

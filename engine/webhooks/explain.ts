@@ -1,9 +1,11 @@
 /**
- * What a developer may ask about a webhook's filters.
+ * What developers and operators may ask about the filters of webhooks.
  *
  * `explain`: what happened to one message at one webhook, from the records: the events that were seen of it, how the
  * webhook was when they came, and the callbacks that were queued. A queued callback decides; only where there is none
  * are today's filters applied to the events that were seen.
+ *
+ * The trail of a message, for operators: the same for every webhook of its account.
  *
  * The dry run: what the filters say of stored messages. Over every email account that a webhook covers it takes the
  * last stored messages of all of them together: it reads the newest message of each account, and more only of those
@@ -87,8 +89,34 @@ export function createQuestions(parts: WebhookParts) {
     /** Why this message was or was not sent, from what was recorded when it came. */
     explain: (webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking) =>
       explain(questionOf(webhook, asking), account, message),
+    /**
+     * The events that were seen of a message, and what each webhook of its account made of them. Callbacks are the
+     * newest ten of each webhook; `others`: of webhooks that are gone. No text of the mail is read.
+     */
+    async trail(account: AccountRecord, message: MessageRecord, signal: AbortSignal) {
+      // An operator's question costs the user none of the calls to the mail server.
+      const asking = { signal, reads: () => undefined, texts: false }
+      const hearing = targets.of(account)
+      const ways = []
+      for (const target of hearing.slice(0, mostWebhooks)) {
+        const { matched, verdicts, deliveries } = await explain({ ...parts, target, asking }, account, message)
+        ways.push({ webhook: target.webhook, matched, verdicts, callbacks: deliveries.slice(0, mostCallbacks) })
+      }
+      const query = { messageId: message.id, accountId: account.id }
+      const rows = await store.outbox.list(query, { limit: mostDeliveries, offset: 0 })
+      const known = new Set<string | null>(hearing.map(({ webhook }) => webhook.id))
+      return {
+        changes: (await store.changes.ofMessage(account.id, message.id)).slice(-mostEvents),
+        ways,
+        more: hearing.length - ways.length,
+        others: rows.filter(({ webhookId }) => !known.has(webhookId)).slice(0, mostCallbacks),
+      }
+    },
   }
 }
+
+/** Of the trail of a message. */
+const [mostWebhooks, mostCallbacks, mostEvents] = [20, 10, 20]
 
 const mostDeliveries = 100
 /** Messages of an account that have one Message-ID: those that senders repeat it in have no end. */

@@ -11,7 +11,7 @@ import type { Tracing } from '../observe/tracing.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { RequeueQuery, Store } from '../store/port.ts'
 import { sharedSlot, slotCount, slotOf, type News } from '../store/slots.ts'
-import type { AccountRecord, OutboxRecord } from '../store/records.ts'
+import type { OutboxRecord } from '../store/records.ts'
 import type { Undo } from '../undo.ts'
 import { Actors } from './actors.ts'
 import { createAdmin } from './admin.ts'
@@ -104,9 +104,6 @@ export function createWebhooks(deps: WebhooksDeps) {
     },
     /** Behind what a callback waits; null = it is finished. */
     waits: (row: OutboxRecord): Waits | null => (row.state === 'pending' ? waitsOf(actors, row) : null),
-    /** Those that hear of this account's mail: of its user first, then of its developer. */
-    of: (account: Pick<AccountRecord, 'userId' | 'developerId'>) =>
-      parts.targets.of(account).map(({ webhook }) => webhook),
     /** Sends failed callbacks like these again; see requeues.ts. */
     resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
     resending: () => works.resends.current(),
