@@ -253,7 +253,8 @@ export async function pageOf<D extends KeyDoc>(
   if (page.limit <= 0) return []
   if (page.limit <= page.batchSize) {
     try {
-      const { cursor } = (await db.command({ find: collectionName, filter, ...page })) as Answer<D>
+      // A command has none of the client's options.
+      const { cursor } = (await db.command({ find: collectionName, filter, ...page }, given)) as Answer<D>
       if (Number(cursor.id) === 0) return cursor.firstBatch
       await db.command({ killCursors: collectionName, cursors: [Long.fromValue(cursor.id)] })
     } catch (error) {
@@ -262,6 +263,8 @@ export async function pageOf<D extends KeyDoc>(
   }
   return db.collection<D>(collectionName).find<D>(filter, page).toArray()
 }
+
+const given = { ignoreUndefined: true } as const
 
 interface Answer<D> {
   readonly cursor: { readonly id: number | Long; readonly firstBatch: D[] }
