@@ -3,13 +3,12 @@
  * in one command; without it STATUS is asked at every poll of the folders where something is likely to have happened,
  * and of the others now and then.
  */
-import { folderId } from '../store/ids.ts'
 import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
 import { findGone, isLeftAlone, lackedBy, saysGone } from './gone.ts'
-import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
+import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
 import { hasModseqs, isRetryDue } from './sync.ts'
@@ -28,16 +27,11 @@ export function createFolderPoll(context: SyncContext) {
   let hasPolled = false
   let listedAt = Number.NEGATIVE_INFINITY
 
-  /**
-   * Reads the list anew; answers the paths that have to be caught up, INBOX included. `reopen`: where a folder has been
-   * open for a while, of which servers count only what they have shown.
-   */
-  async function list({ reopen = false } = {}): Promise<string[]> {
-    const number = state.nextList()
-    if (reopen && session.capabilities.listStatus) await openAnew(session)
+  /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
+  async function list(): Promise<string[]> {
     const listed = await listOf(context)
     listedAt = deps.now()
-    await reconcile(context, listed, await findGone(context, listed), number)
+    await reconcile(context, listed, await findGone(context, listed))
     return listed.flatMap(({ path, status }) => (isMoved(context, state.folderByPath(path), status) ? [path] : []))
   }
 
@@ -110,15 +104,6 @@ function takeSilent(context: SyncContext, compared: Map<string, number>): string
   return next
 }
 
-/** Not by NOOP: Dovecot ends the connection where the folder is gone. */
-async function openAnew(session: Session): Promise<void> {
-  if (session.selected === null) return
-  await session.select(session.selected.path, { refresh: true }).catch((error: unknown) => {
-    // No folder is open then.
-    if (!isAppError(error, 'not_found') && !isAppError(error, 'server_refused')) throw error
-  })
-}
-
 function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
   return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
 }
@@ -167,7 +152,6 @@ async function reconcile(
   context: SyncContext,
   listed: readonly ListedMailbox[],
   gone: ReadonlySet<string>,
-  number: number,
 ): Promise<void> {
   const { deps, state, session } = context
   const isEmpty = ({ path, status }: ListedMailbox): boolean =>
@@ -180,19 +164,14 @@ async function reconcile(
       deps.log.warn(fields, 'odd folder list: what it lacks is kept for now')
     }
     const keptPaths = new Set(kept.map(({ path }) => path))
-    // What a list that was asked for later has removed is not made anew by this one.
-    const isRemoved = (path: string): boolean =>
-      state.folderByPath(path) === null && (state.removed.get(folderId(id, path)) ?? 0) > number
-    const others = listed.filter(({ path }) => !keptPaths.has(path) && !isRemoved(path))
+    const others = listed.filter(({ path }) => !keptPaths.has(path))
     const all = [
       ...others.map((one) => listedRow(isEmpty(one) ? { ...one, selectable: false } : one, emptyCursor(context, one))),
       ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),
     ]
     const holding = all.filter(({ path }) => !gone.has(path))
-    const before = [...state.folders.keys()]
     if (holding.length < all.length) state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, true))
     state.setFolders(await deps.store.folders.reconcile(id, epoch, all, true))
-    for (const one of before) if (!state.folders.has(one)) state.removed.set(one, number)
   })
 }
 

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
-import { cursorOf } from '../../../engine/accounts/write.ts'
+import { backfillFirst, backfillOpened } from '../../../engine/accounts/background.ts'
 import { until } from '../../support/until.ts'
-import { fill, jobOf, letter, openStage, writing } from './stage.ts'
+import { fill, letter, openStage, writing } from './stage.ts'
 import { openAccounts, watchingAccounts } from './running.ts'
 
 test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
@@ -30,12 +29,9 @@ test('history is read whole, newest first, in batches, and told to nobody', asyn
 test('the first page is the newest and there before the rest', async (t) => {
   const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
   fill(stage.server, 'INBOX', 25)
-  const { context, state, session, catchUp } = await stage.work()
+  const { context, catchUp } = await stage.work()
   await catchUp('INBOX')
-  const inbox = state.folderByPath('INBOX')
-  assert(inbox)
-  const uids = await remainingUids(session, cursorOf({ state, folderId: inbox.id }))
-  await backfillPage({ ...context, folderId: inbox.id }, uids.slice(0, 10))
+  await backfillFirst({ ...context, folderId: (await stage.folder('INBOX')).id })
   assert.deepEqual(await stage.subjects('INBOX'), [
     'm16',
     'm17',
@@ -53,25 +49,23 @@ test('the first page is the newest and there before the rest', async (t) => {
 
 test('after a page of INBOX that took long the next ones are shorter, for all accounts of the host', async (t) => {
   let now = Date.now()
-  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '100' }, now: () => now })
-  fill(stage.server, 'INBOX', 300)
-  const { state, context, catchUp } = await stage.work()
-  await catchUp('INBOX')
+  const running = await openAccounts(t, { settings: { MAILROOM_SYNC_BATCH: '100' }, now: () => now })
+  fill(running.server, 'INBOX', 400)
   const asked: number[] = []
-  stage.server.hooks = {
+  running.server.hooks = {
     command: ({ text }) => {
       const [, from, to] = /UID FETCH (\d+):(\d+) \(UID FLAGS INTERNALDATE/.exec(text) ?? []
       if (to === undefined) return undefined
       asked.push(Number(to) - Number(from) + 1)
-      now += asked.length < 3 ? 1500 : 100
+      now += asked.length < 4 ? 1500 : 100
       return undefined
     },
   }
-  const job = jobOf(context)
-  await backfillFolder(job, state.folderByPath('INBOX')?.id ?? '', new AbortController().signal)
-  assert.deepEqual(asked, [100, 50, 25, 50, 75])
-  assert.equal((await stage.subjects('INBOX')).length, 300)
-  assert.equal(job.host.page, 150)
+  running.accounts.start(running.account)
+  await running.settled()
+  // The first page comes before the account is watched.
+  assert.deepEqual(asked, [100, 100, 50, 25, 50, 75])
+  assert.equal((await running.subjects('INBOX')).length, 400)
 })
 
 test('dropped in the middle, it goes on where it was; live mail meanwhile is told once, history never', async (t) => {
@@ -79,24 +73,10 @@ test('dropped in the middle, it goes on where it was; live mail meanwhile is tol
   fill(stage.server, 'INBOX', 45)
   const first = await stage.work()
   await first.catchUp('INBOX')
-  const inbox = first.state.folderByPath('INBOX')
-  assert(inbox)
-  let pages = 0
-  const job = jobOf(first.context)
-  await assert.rejects(
-    backfillFolder(
-      {
-        ...job,
-        pause: () => {
-          pages += 1
-          if (pages === 2) stage.server.dropConnections()
-          return Promise.resolve()
-        },
-      },
-      inbox.id,
-      new AbortController().signal,
-    ),
-  )
+  const inbox = { ...first.context, folderId: (await stage.folder('INBOX')).id }
+  for (let pages = 0; pages < 2; pages += 1) await backfillOpened(inbox, 10)
+  stage.server.dropConnections()
+  await assert.rejects(backfillOpened(inbox, 10))
   assert.equal((await stage.subjects('INBOX')).length, 20)
   stage.server.append('ann', 'INBOX', letter('live1'))
   const second = await stage.work()
@@ -165,10 +145,13 @@ test('the account answers with the newest page while the rest is still being rea
   assert((await running.subjects('INBOX')).length < 45)
 })
 
-test('an account with mail in INBOX alone is read over one connection', async (t) => {
+test('an account is read over one connection', async (t) => {
   const settings = { MAILROOM_SYNC_BATCH: '5' }
-  const { server, subjects } = await watchingAccounts(t, { settings }, (stage) => fill(stage.server, 'INBOX', 30))
-  assert.equal((await subjects('INBOX')).length, 30)
+  const { server, subjects } = await watchingAccounts(t, { settings }, (stage) => {
+    fill(stage.server, 'INBOX', 30)
+    fill(stage.server, 'Archive', 30)
+  })
+  for (const path of ['INBOX', 'Archive']) assert.equal((await subjects(path)).length, 30)
   assert.equal(new Set(server.log.map(({ connection }) => connection)).size, 1)
   const idles = server.log.filter(({ line }) => /^C: \S+ IDLE/.test(line)).length
   assert(idles < 3, `IDLE was entered ${idles} times between pages`)
