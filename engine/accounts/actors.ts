@@ -359,6 +359,9 @@ async function watchAccount(
   state.onProgress(alive)
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const host = hosts.of(state.account.server)
+  // Those that are parked too.
+  const unopened = [...state.folders.values()].filter(({ selectable, cursor }) => selectable && cursor === null)
+  state.moved.found(unopened.map(({ path }) => path))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
   const options = { renewMs, host, backfilling, onComplete, tokenRenewAt, alive }

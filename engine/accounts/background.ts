@@ -13,7 +13,7 @@ import type { KnownHost } from './hosts.ts'
 import { createParking, isLeftAlone, isOfFolder, isSetAside, reportOwn } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
-import { catchUp, hasModseqs, type Touched } from './sync.ts'
+import { catchUp, hasModseqs, openInbox, type Touched } from './sync.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
 import { cursorOf, type FolderContext, quarantine, storeRead, type SyncContext } from './write.ts'
@@ -118,6 +118,7 @@ export function createBackground(
       }
       const old = nextToBackfill(state, now())
       if (old !== null) return readOld(old)
+      places.held?.end()
       if (isTold || !isComplete(state, now())) return false
       isTold = true
       await onComplete()
@@ -186,6 +187,7 @@ export async function backfillOpened(context: FolderContext, size: number): Prom
   const cursor = cursorOf(context)
   // A server without modseqs gives flags as of the last news that it told.
   if (session.selected?.path === path && !hasModseqs(session, cursor)) await session.noop()
+  if (path === 'INBOX') await openInbox(context)
   const { uidValidity } = await session.select(path)
   if (uidValidity === null || uidValidity === cursor.uidValidity) return backfillPage(context, size)
   await catchUp(context, path)

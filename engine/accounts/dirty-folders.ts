@@ -52,8 +52,10 @@ function createMarks(since: () => number, ended: () => void) {
         ended()
       }
     },
-    /** The folder is put off: it is not waited for. */
-    forget: (path: string): void => void waiting.delete(path),
+    /** The folder is put off: it is not waited for, but by calls that have come since. */
+    forget(path: string): void {
+      if (waiting.get(path)?.calls.length === 0) waiting.delete(path)
+    },
   }
 }
 
@@ -104,9 +106,9 @@ export function createMoved() {
     async settled(mark: number): Promise<void> {
       while (!isSettled(mark)) await atEnd.promise
     },
-    /** `begunAt`: found by a look at all folders that began then. INBOX is read at once by who finds it. */
+    /** `begunAt`: found by a look at all folders that began then. */
     found(paths: readonly string[], begunAt = lookedAt): void {
-      for (const path of paths) if (path !== 'INBOX') of(path)
+      for (const path of paths) of(path)
       lookedAt = begunAt
       ended()
       wake()

@@ -36,19 +36,18 @@ export function createFolderPoll(context: SyncContext) {
   }
 
   /**
-   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The
-   * first call answers besides all folders whose counts do not say enough (silentPaths). `giveWay` is called between
-   * two folders.
+   * A cheaper look between two lists. With `look` out of turn: the list too. The first call answers besides all folders
+   * whose counts do not say enough (silentPaths). `giveWay` is called between two folders.
    */
-  async function poll(look: ReadonlySet<string> | null = null, giveWay?: () => Promise<void>): Promise<string[]> {
+  async function poll(look = false, giveWay?: () => Promise<void>): Promise<string[]> {
     const isFirst = !hasPolled
     hasPolled = true
     const silent = (): string[] => (isFirst ? silentPaths(context) : [])
     if (session.capabilities.listStatus) return [...(await list()), ...silent()]
-    const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
+    const isListed = !look && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
     const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
     let lacking = false
-    const likely = likelyIds(state, look ?? new Set())
+    const likely = likelyIds(state)
     for (const { id, path } of [...state.folders.values()]) {
       const folder = state.folders.get(id)
       if (folder?.selectable !== true) continue
@@ -108,9 +107,9 @@ function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
   return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
 }
 
-/** The named ones, those with a use of their own, and then the ones in which something happened last. */
-function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<string> {
-  const rank = ({ path, specialUse }: FolderRecord): number => (named.has(path) ? 0 : specialUse === null ? 2 : 1)
+/** Those with a use of their own, and then the ones in which something happened last. */
+function likelyIds({ folders }: AccountState): Set<string> {
+  const rank = ({ specialUse }: FolderRecord): number => Number(specialUse === null)
   const sorted = [...folders.values()].sort(
     (one, other) => rank(one) - rank(other) || (other.cursor?.syncedAt ?? 0) - (one.cursor?.syncedAt ?? 0),
   )

@@ -264,6 +264,7 @@ const retryMs = 20_000
 const endedMs = 5000
 /** These concern one folder alone. */
 const folderFailures = new Set(['server_refused', 'not_found'])
+
 /** A failure after which the session goes on with other folders. */
 export function isOfFolder(error: unknown): boolean {
   return (
@@ -288,7 +289,7 @@ export function createParking(sync: SyncDeps, state: AccountState) {
     if (saysGone(error)) {
       if (cursor !== null) state.absent.say(path)
       // The list says what became of it, also of one that was never opened.
-      state.askLook(path)
+      state.askLook()
     }
     const isParked = error.details['slowDown'] === true || (folderFailures.has(error.code) && failures >= parkAfter)
     const waitMs = folderFailures.has(error.code) ? retryMs : Math.min(parkMs, endedMs * 2 ** (failures - 1))

@@ -51,8 +51,8 @@ type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts |
 
 /** What the session that watches is asked by the others. */
 interface Watcher {
-  /** A folder is not as the index has it: all are looked at soon. `path`: a call waits for it. */
-  readonly look: (path?: string) => void
+  /** A folder is not as the index has it: all are looked at soon. */
+  readonly look: () => void
   /** Something happens in the account (mail, an API call): it is polled more often. */
   readonly stir: () => void
   /** When all folders are polled next, in ms since 1970. */
@@ -110,7 +110,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     onProgress: (listener: () => void): void => void (inner.progressed = listener),
     /** One watcher, the newest. */
     watchedBy: (by: Watcher): void => void (watcher = by),
-    askLook: (path?: string): void => watcher?.look(path),
+    askLook: (): void => watcher?.look(),
     stir: (): void => watcher?.stir(),
     nextLookAt: (): number => watcher?.nextLookAt() ?? Number.POSITIVE_INFINITY,
     moved,

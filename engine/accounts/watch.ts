@@ -37,7 +37,7 @@ export const quietFactor = 13
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
  */
 const lookAgainMs = 500
-/** What has left INBOX may have been moved: the other folders are looked at this long after, once for a burst. */
+/** What has left INBOX may have been moved: the other folders are looked at this long after. */
 const lookForMovedMs = 1000
 
 interface WatchOptions extends BackgroundOptions {
@@ -76,8 +76,8 @@ export async function watchAll(
   context.state.watchedBy({
     stir: () => stir(watch, stop),
     nextLookAt: () => nextPollAt(watch),
-    look(path) {
-      watch.looks.want(path === undefined ? lookForMovedMs : 0, path)
+    look() {
+      watch.looks.want()
       stop()
     },
   })
@@ -88,11 +88,11 @@ export async function watchAll(
       if (watch.closed !== null) throw watch.closed
       if (context.state.moved.isCalled()) await readForCalls(watch)
       else if (watch.news || watch.flags) await readPushed(watch)
-      else if (watch.heard.size > 0) await takeHeard(watch)
       else if (now() >= options.tokenRenewAt) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
       else if (now() >= nextPollAt(watch)) await poll(watch)
-      else if (await watch.background.work()) await giveWay(watch)
+      else if (watch.heard.size > 0) await takeHeard(watch)
+      else if (await watch.background.work()) await hearInbox(watch)
       else await idle(watch)
     }
     return 'stopped'
@@ -163,7 +163,7 @@ function stir(watch: Watch, wake: () => void): void {
 function note(watch: Watch, event: SessionEvent): void {
   const { session, state } = watch.context
   if (event.type === 'closed') watch.closed = toAppError(event.error ?? new Error('connection closed'))
-  else if (event.type === 'folders') watch.looks.want(lookForMovedMs)
+  else if (event.type === 'folders') watch.looks.want()
   else if (event.type === 'status' && event.path !== 'INBOX') watch.heard.set(event.path, event.status)
   else if (event.type !== 'status' && session.selected !== null && session.selected.path !== 'INBOX')
     state.moved.found([session.selected.path])
@@ -178,7 +178,7 @@ function note(watch: Watch, event: SessionEvent): void {
 async function takeHeard({ heard, context: { state }, folders, looks }: Watch): Promise<void> {
   for (const [path, status] of heard) {
     heard.delete(path)
-    if (state.folderByPath(path) === null) looks.want(lookForMovedMs)
+    if (state.folderByPath(path) === null) looks.want()
     else if (await folders.hear(path, status)) state.moved.found([path])
     state.stir()
   }
@@ -197,7 +197,7 @@ async function readPushed(watch: Watch): Promise<void> {
   const folder = { ...context, folderId: inbox.id }
   if (news) await readNew(folder)
   if (flags) await syncFlags(folder, null)
-  if (!watch.news && (await compareIfDue(folder, null)) > 0) watch.looks.want(lookForMovedMs)
+  if (!watch.news && (await compareIfDue(folder, null)) > 0) watch.looks.want()
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
@@ -235,49 +235,54 @@ async function poll(watch: Watch): Promise<void> {
   const begunAt = context.deps.now()
   watch.stirredAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
-  const before = inboxCursor(context)
+  let before = inboxCursor(context)
   const moved = await folders.poll(look, async () => {
-    await giveWay(watch)
-    if (await watch.background.work()) await openInbox(context)
+    await hearInbox(watch)
+    await openInbox(context)
+    if (!(await watch.background.work())) return
+    await openInbox(context)
+    // What came while another folder was open could not be pushed.
+    before = inboxCursor(context)
   })
   if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
   const found = hasNews(before, inboxCursor(context))
   const compares = watch.pollMs < quietFactor * often
   if (compares && !moved.includes('INBOX')) await compareInbox(context)
   const uncompared = compares ? folders.uncompared() : []
-  context.state.moved.found([...moved, ...uncompared], Math.min(begunAt, folders.askedAt))
+  context.state.moved.found(
+    [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
+    Math.min(begunAt, folders.askedAt),
+  )
   const isHolding = await reportGone(context.deps, context.state)
-  if (look !== null) looks.end()
+  if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const isQuiet = moved.length === 0 && look === null && !isHolding && stirredAt === Number.POSITIVE_INFINITY
+  const isQuiet = moved.length === 0 && !look && !isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }
 
-/**
- * Between the questions of a poll, which takes seconds where each folder is asked for, and between the pages of other
- * folders. The folder that was open is open afterwards.
- */
-async function giveWay(watch: Watch): Promise<void> {
+/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind other folders. */
+async function hearInbox(watch: Watch): Promise<void> {
   const { session, deps } = watch.context
-  const open = session.selected
-  if (watch.isGivingWay) return
-  watch.isGivingWay = true
-  try {
-    if (deps.now() - watch.heardAt >= turnMs) {
-      await (open?.path === 'INBOX' ? session.noop() : openInbox(watch.context))
-      watch.heardAt = deps.now()
-    }
-    await readForCalls(watch)
-    await readPushed(watch)
-  } finally {
-    watch.isGivingWay = false
+  if (deps.now() - watch.heardAt >= turnMs) {
+    await (session.selected?.path === 'INBOX' ? session.noop() : openInbox(watch.context))
+    watch.heardAt = deps.now()
   }
-  if (open === null || open.path === session.selected?.path) return
-  const { uidValidity } = await session.select(open.path)
-  if (uidValidity !== open.uidValidity) throw goneMeanwhile()
+  await readForCalls(watch)
+  await readPushed(watch)
+}
+
+/** Between the pages of another folder, which is open afterwards. */
+async function giveWay(watch: Watch): Promise<void> {
+  const { session } = watch.context
+  const open = session.selected
+  if (watch.isGivingWay || open === null) return
+  watch.isGivingWay = true
+  await hearInbox(watch).finally(() => (watch.isGivingWay = false))
+  if (open.path === 'INBOX') await openInbox(watch.context)
+  else if ((await session.select(open.path)).uidValidity !== open.uidValidity) throw goneMeanwhile()
 }
 
 async function compareInbox(context: SyncContext): Promise<void> {
@@ -317,38 +322,27 @@ async function idle(watch: Watch): Promise<void> {
 }
 
 const distanceMs = 5000
-/** The same where an API call waits for a folder. */
-const namedDistanceMs = 2000
 /** A slow server is looked at more seldom: a look takes at most a tenth of the time. */
 const share = 10
 
 export function createLooks(now: () => number) {
-  let paths = new Set<string>()
   let wantedAt = Number.POSITIVE_INFINITY
   let begunAt = 0
   let endedAt = 0
-  const dueAt = (): number => {
-    const distance = paths.size > 0 ? namedDistanceMs : distanceMs
-    return Math.max(wantedAt, endedAt + Math.max(distance, (endedAt - begunAt) * share))
-  }
+  const dueAt = (): number => Math.max(wantedAt, endedAt + Math.max(distanceMs, (endedAt - begunAt) * share))
   return {
     /** When the next look is due, in ms since 1970; Infinity = none is wanted. */
     get at(): number {
       return dueAt()
     },
-    /** A look is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder. */
-    want(afterMs: number, path?: string): void {
-      if (path !== undefined) paths.add(path)
-      wantedAt = Math.min(wantedAt, now() + afterMs)
-    },
-    /** Begins the look that is due, and answers the paths that were named; null = none is due. */
-    begin(): ReadonlySet<string> | null {
-      if (now() < dueAt()) return null
+    /** What has left a folder may have been moved: a look is wanted, once for a burst. */
+    want: (): void => void (wantedAt = Math.min(wantedAt, now() + lookForMovedMs)),
+    /** Begins the look that is due. */
+    begin(): boolean {
+      if (now() < dueAt()) return false
       begunAt = now()
       wantedAt = Number.POSITIVE_INFINITY
-      const taken = paths
-      paths = new Set()
-      return taken
+      return true
     },
     end(): void {
       endedAt = now()

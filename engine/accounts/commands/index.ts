@@ -21,7 +21,6 @@ import {
   knownThere,
   onLink,
   openFirst,
-  openFolder,
   unlessRefused,
   type WriteContext,
   writing,
@@ -45,7 +44,7 @@ function folderCommands(deps: CommandDeps) {
     async createFolder(accountId: string, path: string): Promise<FolderRecord> {
       await relisted(deps, accountId, (session) => session.createMailbox(path))
       return onLink(deps, accountId, async (context) => {
-        await openFolder(context.state, path)
+        await openFirst(context.state, path)
         const folder = context.state.folderByPath(path)
         if (folder !== null) return folder
         throw new AppError('server_refused', `folder ${path}: the server made it under another name`)
@@ -145,7 +144,7 @@ function transferCommands(deps: TransferDeps) {
 async function handOver(deps: TransferDeps, given: Transfer, whole: Spooled): Promise<void> {
   const { kind, message, to, change } = given
   const act = async (context: WriteContext) => {
-    await openFirst(context, to)
+    await openFirst(context.state, to.path)
     context.touch(to.path)
     const found = await unlessRefused(findLike(context.session, whole, given))
     if (found === null) return { placed: await appendNew(context, given, whole), isNew: true }

@@ -126,18 +126,12 @@ async function actAndRead<T>(context: SyncContext, act: (context: WriteContext) 
 }
 
 /**
- * What arrives in a folder that was never opened would be taken for its history. A folder that the store has before the
- * memory is waited for: the list that has it is being stored.
+ * What arrives in a folder that was never opened would be taken for its history. A folder that holds no mail
+ * (\\Noselect), or is refused, is not opened.
  */
-export async function openFirst(context: SyncContext, { id, path }: FolderRecord): Promise<void> {
-  const { folders, exclusive } = context.state
-  if (!folders.has(id)) await exclusive(() => Promise.resolve())
-  if (folders.get(id)?.cursor === null) await openFolder(context.state, path)
-}
-
-/** A folder that holds no mail (\\Noselect), or is refused, is not opened. */
-export async function openFolder({ folderByPath, moved }: AccountState, path: string): Promise<void> {
-  if (folderByPath(path)?.selectable !== true) return
+export async function openFirst({ folderByPath, moved }: AccountState, path: string): Promise<void> {
+  const folder = folderByPath(path)
+  if (folder?.selectable === false || (folder?.cursor ?? null) !== null) return
   await moved.read(path).catch((error: unknown) => {
     if (!isAppError(error, 'server_refused')) throw error
   })
@@ -231,9 +225,9 @@ export type Here = Pick<SyncContext, 'state' | 'session'>
 
 type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
 
-/** Has the folders looked at; until then it is not known where the mail of this one is. */
+/** Has the folder read; until then it is not known where its mail is. */
 function lost({ state }: Here, { path }: Place, cause?: unknown): AppError {
-  state.askLook(path)
+  state.moved.found([path])
   return readAnew(path, cause)
 }
 
@@ -269,7 +263,7 @@ export async function inPlace<T>(
     await selectPlace(here, at, true)
     done = await tried()
   }
-  if (done === null) here.state.askLook(at.path)
+  if (done === null) here.state.moved.found([at.path])
   return done
 }
 

@@ -67,6 +67,27 @@ test('each page of old mail has a place, which the account asks for in its own n
   )
 })
 
+test('a place that comes when nothing is left to read is given back', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'Archive', 1)
+  const { context, state, catchUp, readAll } = await stage.work()
+  for (const path of state.folders.values().map((folder) => folder.path)) await catchUp(path)
+  const given = Promise.withResolvers<unknown>()
+  const backfilling: FairQueue = {
+    waiting: 0,
+    developers: 1,
+    async run(_who, work) {
+      await readAll()
+      const answer = await work(new AbortController().signal)
+      given.resolve(null)
+      return answer
+    },
+  }
+  const stop = reading(context, { backfilling })
+  await given.promise
+  await stop()
+})
+
 suite('a folder that is refused, and whether completion waits for it', () => {
   const start = 1_700_000_000_000
 
