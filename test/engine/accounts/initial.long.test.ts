@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { backfillFirst, backfillOpened } from '../../../engine/accounts/background.ts'
+import { fullCapabilities } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { fill, letter, openStage, writing } from './stage.ts'
 import { openAccounts, watchingAccounts } from './running.ts'
@@ -182,6 +183,36 @@ test('new mail that a server tells of only when asked is read between pages of o
   const read = server.log.flatMap(({ line }) => /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(line)?.[1] ?? [])
   assert(read.indexOf('40:*') < read.indexOf('1:2'), read.join(' '))
 })
+
+for (const [name, capabilities] of [
+  ['NOTIFY', [...fullCapabilities, 'NOTIFY']],
+  ['IDLE and CONDSTORE', fullCapabilities],
+  ['IDLE alone', ['IMAP4rev1', 'IDLE']],
+] as const)
+  test(`mail and flags of INBOX while another folder is back-filled, where there is ${name}`, async (t) => {
+    const polls = { MAILROOM_INBOX_POLL: '1h', MAILROOM_FOLDER_POLL: '1h' }
+    const running = await openAccounts(t, { capabilities, settings: { MAILROOM_SYNC_BATCH: '2', ...polls } })
+    const { server, subjects, story } = running
+    fill(server, 'INBOX', 1)
+    fill(server, 'Archive', 200, 'a')
+    server.hooks = {
+      async send(response, call) {
+        if (call?.name === 'UID FETCH' && call.folder?.name === 'Archive' && response.includes(`${call.tag} OK`))
+          await pause(50)
+        return response
+      },
+    }
+    running.accounts.start(running.account)
+    await until('it is under way', async () => (await subjects('Archive')).length > 2)
+    server.append('ann', 'INBOX', letter('live'))
+    server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    await until('both are told', async () => (await story()).length === 2)
+    assert.deepEqual((await story()).sort(), ['flags_changed m1 INBOX', 'received live INBOX'])
+    assert((await subjects('Archive')).length < 200)
+    await running.settled()
+    assert.equal((await subjects('Archive')).length, 200)
+    assert.equal((await story()).length, 2)
+  })
 
 test('a page of old mail that takes too long ends the session, and the account says so', async (t) => {
   const settings = { MAILROOM_SYNC_BATCH: '20', MAILROOM_COMMAND_TIMEOUT: '1s', MAILROOM_BACKOFF_FIRST: '100ms' }
