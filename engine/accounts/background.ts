@@ -14,7 +14,7 @@ import type { Link } from './link.ts'
 import { createParking, isLeftAlone, isSetAside, reportOwn } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { catchUp, type Touched } from './sync.ts'
+import { catchUp, forget, type Touched } from './sync.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
 import { cursorOf, type FolderContext, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
@@ -234,7 +234,8 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   const path = state.folders.get(folderId)?.path
   const folder = { state, folderId }
   if (path === undefined || cursorOf(folder).backfillBelow <= 1) return
-  const { uidValidity } = cursorOf(folder)
+  const { uidValidity, remapSince } = cursorOf(folder)
+  if (remapSince !== undefined) await forget(job, folderId, uidValidity)
   // UIDs of before a UIDVALIDITY change mean nothing after it: the folder's turn comes again.
   const isOver = (): boolean => signal.aborted || cursorOf(folder).uidValidity !== uidValidity
   const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(folder)))

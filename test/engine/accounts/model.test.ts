@@ -71,6 +71,19 @@ const failedOnce: readonly Scenario[] = [
       { step: { do: 'remove', by: 'us', pick: 0 }, after: null, wait: true },
     ],
   },
+  // A folder is numbered anew, and holds nothing; the process ends as soon as the index says so.
+  {
+    server: 'all',
+    inbox: 0,
+    archive: 1,
+    reading: 'slow',
+    synced: true,
+    steps: [
+      { step: { do: 'crash', downMs: 0 }, after: { of: 'writes', count: 0 }, wait: false },
+      { step: { do: 'renumber', folder: 1, keeps: 'none' }, after: null, wait: false },
+      { step: { do: 'pass', ms: 5000 }, after: null, wait: true },
+    ],
+  },
 ]
 
 checkModel(1, 50, failedOnce)
