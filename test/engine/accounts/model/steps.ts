@@ -81,20 +81,20 @@ const sudden = fc.oneof(
   { weight: 3, arbitrary: record({ do: is('move'), by: them, pick, folder }) },
   { weight: 3, arbitrary: crash },
   { weight: 2, arbitrary: renumber },
-  { weight: 3, arbitrary: reuse },
+  { weight: 4, arbitrary: reuse },
 )
 
 /** Folders are numbered anew, and mail leaves them while they are read. */
 const anew = fc.oneof(
   { weight: 4, arbitrary: renumber },
   { weight: 4, arbitrary: sudden },
-  { weight: 2, arbitrary: pass },
+  { weight: 3, arbitrary: record({ do: is('pass'), ms: fc.constantFrom<number>(20, 5000, 60_000) }) },
   { weight: 1, arbitrary: hide },
 )
 
 const now = fc.constant(null)
 /** After so many answers of the mail server, or so many writes of the store. */
-const later = fc.oneof(record({ of: is('answers'), count: fc.nat(60) }), record({ of: is('writes'), count: fc.nat(6) }))
+const later = fc.oneof(record({ of: is('answers'), count: fc.nat(40) }), record({ of: is('writes'), count: fc.nat(3) }))
 
 type Of<A> = A extends fc.Arbitrary<infer T> ? T : never
 export type Step = Of<typeof anything>
@@ -103,8 +103,9 @@ export type Step = Of<typeof anything>
 const at = (step: fc.Arbitrary<Step>, after: fc.Arbitrary<Of<typeof later> | null>) =>
   record({ step, after, wait: fc.boolean() })
 
-const many = (step: fc.Arbitrary<Step>) =>
-  fc.array(fc.oneof({ weight: 4, arbitrary: at(step, now) }, { weight: 1, arbitrary: at(sudden, later) }), {
+/** One sudden step comes to so many others. */
+const many = (step: fc.Arbitrary<Step>, weight: number) =>
+  fc.array(fc.oneof({ weight, arbitrary: at(step, now) }, { weight: 1, arbitrary: at(sudden, later) }), {
     maxLength: 16,
   })
 
@@ -118,9 +119,9 @@ export const scenarios = record({
   /** The first sync ends before the first step. */
   synced: fc.boolean(),
   steps: fc.oneof(
-    { weight: 3, arbitrary: many(anything) },
-    { weight: 2, arbitrary: many(atOnce) },
-    { weight: 2, arbitrary: many(anew) },
+    { weight: 3, arbitrary: many(anything, 4) },
+    { weight: 2, arbitrary: many(atOnce, 2) },
+    { weight: 2, arbitrary: many(anew, 1) },
   ),
 })
 
