@@ -191,11 +191,12 @@ async function confirmGone({ session }: FolderContext, suspects: readonly number
 
 async function takeOut(context: FolderContext, vanished: readonly KnownUid[], exists: number): Promise<void> {
   const { deps } = context
-  for (const page of vanished.length === 0 ? [[]] : batchesOf(deps, vanished))
-    await commit(context, (cursor) => ({
-      cursor: { ...cursor, exists, syncedAt: deps.now() },
-      vanished: page.map(({ uid }) => uid),
-    }))
+  const pages = vanished.length === 0 ? [[]] : [...batchesOf(deps, vanished)]
+  for (const page of pages) {
+    // What is not taken out yet is found again by the count, should the process end here.
+    const counted = page === pages.at(-1) ? { exists, syncedAt: deps.now() } : {}
+    await commit(context, (cursor) => ({ cursor: { ...cursor, ...counted }, vanished: page.map(({ uid }) => uid) }))
+  }
 }
 
 /** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */

@@ -7,7 +7,7 @@ import { cursorOf } from '../../../engine/accounts/write.ts'
 import type { FolderCursor } from '../../../engine/store/records.ts'
 import { fullCapabilities, type Hooks, type ImapServer } from '../../support/imap-server/index.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
-import { fill, letter, openStage, type StageOptions } from './stage.ts'
+import { fill, letter, openStage, type StageOptions, writing } from './stage.ts'
 
 const noConditions = fullCapabilities.filter((name) => name !== 'CONDSTORE' && name !== 'ENABLE')
 
@@ -228,6 +228,22 @@ suite('UIDs', () => {
     assert.deepEqual(await one.subjects('INBOX'), ['m5'])
     assert.equal(one.writes(), 2)
     assert.deepEqual((await one.stored()).counts, { messages: 1, unseen: 1 })
+  })
+
+  test('that are gone are found by the next start, where the process ended between two pages', async (t) => {
+    let writes = Infinity
+    const wrap = writing((_batch, write) => {
+      if (writes-- <= 0) throw new Error('the process ends')
+      return write()
+    })
+    const one = await opened(t, five, { settings: { MAILROOM_SYNC_BATCH: '2' }, wrap })
+    one.server.expunge('ann', 'INBOX', 1, 2, 3, 4)
+    writes = 1
+    await assert.rejects(compareUids(one.context, 1))
+    writes = Infinity
+    assert.equal((await one.subjects('INBOX')).length, 3)
+    await (await one.work()).catchUp('INBOX')
+    assert.deepEqual(await one.subjects('INBOX'), ['m5'])
   })
 
   test('that we have taken away ourselves leave the index, and do not count as news', async (t) => {
