@@ -22,14 +22,18 @@ suite('news between nodes', needs('mongodb'), () => {
     // They look when the test says so.
     const times = { beatMs: 3_600_000, silentMs: 3_600_000 }
     const options = { uri: database.uri, pool: 3, timeoutMs: 5000, log: silentLogger, lost: () => undefined, ...times }
-    for (let at = 0; at < 2; at += 1) stores.push(await createMongoStore(options))
+    stores.push(await createMongoStore(options))
+    const announceNews = (news: readonly NumberedNews[]) => Promise.resolve(announced.push([...news]))
+    await stores[0]?.nodes.start({ ...work(), announceNews }, null)
+    stores.push(await createMongoStore(options))
     const [first, second] = nodes()
-    await first.start({ ...work(), announceNews: (news) => Promise.resolve(announced.push([...news])) }, null)
     const follow = async ({ id }: { readonly id: string }): Promise<void> => {
       heard.push(id)
       await held
     }
+    await first.tell({ what: 'webhook', id: 'unknown' })
     await second.start({ ...work(), heard: follow }, null)
+    await second.look()
     await first.look()
   })
   after(async () => {
@@ -41,6 +45,11 @@ suite('news between nodes', needs('mongodb'), () => {
     assert(first !== undefined && second !== undefined)
     return [first.nodes, second.nodes] as const
   }
+
+  test('what is told before the other node is known is followed at its first look', () => {
+    assert.deepEqual(heard.splice(0), ['unknown'])
+    announced.length = 0
+  })
 
   test('what is told is followed without a look, what is not at the next one, each once', async () => {
     const [first, second] = nodes()

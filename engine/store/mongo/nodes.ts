@@ -350,8 +350,8 @@ class MongoNode implements Nodes {
     this.#work?.announce()
   }
 
+  /** A node that has just come, and is not known here yet, reads what is written down since. */
   async tell(news: News): Promise<void> {
-    if (this.#nodes.length < 2) return
     const telling = this.#news.tell(news, this.#work)
     this.#telling.add(telling)
     await telling.finally(() => this.#telling.delete(telling))
