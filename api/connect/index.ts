@@ -269,7 +269,7 @@ function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
 
 /** Nothing that a person can change about the login. */
 function failureOf(code: Extract<ConnectOutcome, { kind: 'error' }>['code']): Failure {
-  return ['conflict', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
+  return ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
 }
 
 /** Never a redirect, from which no browser would come back: where to go is an event. */
