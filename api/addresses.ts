@@ -22,9 +22,10 @@ export function baseUrlReader(config: Settings): BaseUrlReader {
     const forwarded = config.MAILROOM_TRUST_PROXY ? request.headers : {}
     const scheme = firstOf(forwarded['x-forwarded-proto']).toLowerCase()
     const host = firstOf(forwarded['x-forwarded-host']) || (request.headers.host ?? ownHost(request))
-    if (!hostShape.test(host))
+    const url = `${/^https?$/.test(scheme) ? scheme : ownScheme(request)}://${host}`
+    if (!hostShape.test(host) || !URL.canParse(url))
       throw new AppError('bad_request', 'Host: not a host name', { details: { parameter: 'Host' } })
-    return `${/^https?$/.test(scheme) ? scheme : ownScheme(request)}://${host}`
+    return url
   }
 }
 

@@ -145,6 +145,12 @@ export class Call {
     return developer
   }
 
+  /** Path and query as they are on the wire. */
+  get target(): string {
+    const { path, query } = this.#exchange.target
+    return `${path}?${query}`
+  }
+
   /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
   get signal(): AbortSignal {
     if (this.#aborter === null) {

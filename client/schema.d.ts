@@ -473,7 +473,7 @@ export interface paths {
         };
         /**
          * Download by a signed link
-         * @description The address that `as_link=1` answers. 403 when it was changed or has expired.
+         * @description The address that `as_link=1` answers. 403 when it has expired, or is not letter for letter as it was answered.
          */
         get: operations["getDownloadsAccountMessageAttachment"];
         put?: never;

@@ -24,6 +24,7 @@ import type { AccountPatch, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
 import { checkUrl } from './net/address.ts'
 import type { Undo } from './undo.ts'
+import { checkAddress, forgetAddress } from './user-addresses.ts'
 import { createExclusiveByKey } from './waits.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
@@ -71,6 +72,10 @@ export function createMailboxes(given: Given) {
       edit: AccountEdit,
       steps: ConnectSteps = {},
     ): Promise<Created<AccountRecord>> {
+      if (edit.email !== undefined) {
+        const user = await store.users.get(account.developerId, account.userId)
+        checkAddress(deps.config, user?.emailAddresses ?? [], edit.email)
+      }
       const edited = await editAccount(deps, account, edit, steps)
       if (edited.ok && edited.value.email !== account.email) {
         await store.users.addAddress(account.userId, edited.value.email)
@@ -117,18 +122,6 @@ async function checkStatusUrl(
   { statusCallbackUrl: url }: { readonly statusCallbackUrl?: string | null },
 ): Promise<void> {
   if (url) await checkUrl('status_callback_url', url, config.MAILROOM_ALLOW_PRIVATE)
-}
-
-/** The address of an account that is gone, or has another one: it stays when the user or another account has it. */
-async function forgetAddress(store: Store, { developerId, userId, email }: AccountRecord): Promise<void> {
-  const user = await store.users.get(developerId, userId)
-  if (user === null || user.emailAddresses.indexOf(email) <= 0) return
-  const others = await store.accounts.listByUser(userId)
-  if (others.some((other) => other.email === email)) return
-  await store.users.editAddresses(userId, (list) => list.filter((address, index) => index === 0 || address !== email))
-  // Of an account that was made meanwhile.
-  const again = (await store.accounts.listByUser(userId)).some((other) => other.email === email)
-  if (again) await store.users.addAddress(userId, email)
 }
 
 async function createUser(
@@ -178,6 +171,7 @@ async function createAccount(
   input: AccountInput,
   steps: ConnectSteps,
 ): Promise<Created<AccountRecord>> {
+  checkAddress(deps.config, user.emailAddresses, input.email)
   const tried = await tryMailbox(deps, user.developerId, input, steps)
   if (!tried.ok) return tried
   const id = newId()

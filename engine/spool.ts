@@ -93,6 +93,8 @@ async function fill(file: FileHandle, source: AsyncIterable<Buffer>, most: numbe
   }
 }
 
+/** Of one message, while it has a name. */
+export const spoolPath = (directory: string): string => join(directory, `spool-${randomBytes(12).toString('hex')}`)
 const spoolName = /^spool-[0-9a-f]{24}$/
 
 /** Removes the names of files that a killed process left. Another process reads on what it has open. */
@@ -112,7 +114,7 @@ function namesIn(directory: string): string[] {
 /** Takes in the whole source. Rejects with the source's own error, too. */
 export async function spool(source: AsyncIterable<Buffer>, { directory, most }: SpoolOptions): Promise<Spooled> {
   await onDisk(() => makeDataDir(directory))
-  const path = join(directory, `spool-${randomBytes(12).toString('hex')}`)
+  const path = spoolPath(directory)
   const file = await onDisk(() => open(path, 'wx+', 0o600))
   try {
     // Another process that starts may have removed it already.

@@ -175,9 +175,10 @@ function takesPasswords({ engine }: Visit, mailbox: Mailbox, signIn: SignIn | nu
   return engine.config.MAILROOM_WIZARD_PASSWORDS || host === null || (host === 'google' && signIn === null)
 }
 
-/** A form of the login page. */
+/** A form of the login page. Of an email account that page has to have shown the server before. */
 function withMailbox(handle: (visit: Visit, mailbox: Mailbox) => Promise<StreamAnswer>): Handler {
   return async (visit) => {
+    if (visit.record.accountId !== null && visit.session.mailbox === null) return visit.go('login')
     visit.session.problem = null
     await keepAddress(visit)
     const mailbox = await mailboxOf(visit)
@@ -258,13 +259,17 @@ function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
     const isToken = session.signedIn && outcome.failure === 'auth_rejected'
     session.problem = { failure: isToken ? 'token_rejected' : outcome.failure, detail: outcome.message }
   } else if (outcome.kind === 'taken') session.problem = { failure: 'taken', detail: null }
-  else session.problem = { failure: failureOf(outcome.code), detail: null }
+  else {
+    session.problem = { failure: failureOf(outcome.code), detail: null }
+    // The email account may have another server by now: the login page shows it.
+    if (session.mailbox?.fixed) session.mailbox = null
+  }
   return 'login'
 }
 
 /** Nothing that a person can change about the login. */
 function failureOf(code: Extract<ConnectOutcome, { kind: 'error' }>['code']): Failure {
-  return ['conflict', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
+  return ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
 }
 
 /** Never a redirect, from which no browser would come back: where to go is an event. */

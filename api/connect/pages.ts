@@ -155,6 +155,7 @@ export function loginPage(setting: Setting, { mailbox, problem, signIn, password
     <p>${mailbox.fixed ? words.asksAgain(app) : words.asks(app)}.</p>
     ${problemBox(words, problem)}
     <p class="address">${breakable(mailbox.email)}</p>
+    ${mailbox.fixed && html`<p class="hint">${words.serverLabel}: ${mailbox.server}:${mailbox.port}</p>`}
     ${signIn !== null && form(setting, 'sign-in', html`${address} ${signInButton}`)}
     ${signIn !== null && passwords && html`<p class="or">${words.or}</p>`}
     ${(passwords || signIn === null) && passwordNote(setting, mailbox, signIn)}

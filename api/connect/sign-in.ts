@@ -7,6 +7,7 @@ import {
   ConsentError,
   type ConsentReason,
   type ConnectTokenRecord,
+  destinationOf,
   type Engine,
   letterOf,
   letterOfHost,
@@ -32,9 +33,8 @@ export async function signInFor(
   const providers = await store.providers.list(developerId)
   const account = accountId === null ? null : await store.accounts.get(accountId)
   const letter = letterOfHost(server, config)
-  const provider =
-    providers.find(({ consumerKey }) => consumerKey === account?.providerKey) ??
-    providers.find(({ type }) => letterOf(type) === letter)
+  const ofHost = providers.filter(({ type }) => letterOf(type) === letter)
+  const provider = ofHost.find(({ consumerKey }) => consumerKey === account?.providerKey) ?? ofHost[0]
   if (provider === undefined) return null
   const own = letterOf(provider.type)
   return {
@@ -44,10 +44,6 @@ export async function signInFor(
     name: nameOfProvider(own, config),
     page: pages[own],
   }
-}
-
-function destinationOf({ server, port, useSsl, username }: Mailbox): string {
-  return JSON.stringify([server, port, useSsl, username])
 }
 
 function addressOf({ call }: Visit, page: CallbackPage): string {

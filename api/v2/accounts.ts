@@ -7,7 +7,7 @@ import {
   type AccountRecord,
   type ConnectTokenRecord,
   yieldToLoop,
-  checkLimit,
+  checkAddress,
   defaultSourceOptions,
   notFound,
   type UserRecord,
@@ -195,9 +195,8 @@ const add = defineRoute(`POST ${base}`, {
     const { id } = await findUser(call, path.id)
     const { config, store } = call.engine
     const user = await store.users.editAddresses(id, (list) => {
-      if (list.includes(address)) return list
-      checkLimit(config, 'MAILROOM_ADDRESSES_PER_USER', 'email addresses of one account', list.length)
-      return [...list, address]
+      checkAddress(config, list, address)
+      return list.includes(address) ? list : [...list, address]
     })
     if (user === null) throw notFound('account', id)
     return { success: true, ...present(user, address, urlsOf(call)) }

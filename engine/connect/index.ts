@@ -6,7 +6,7 @@
  * and marks the token used, or frees it. A token of an account is freed: the credentials may be given once more.
  *
  * One try of a token at a time, in its own actor; the claim decides between what comes together all the same. What was
- * typed lives in the try alone, in memory.
+ * typed lives in the try alone, in memory. It is sent to the server that the end user was shown, or to none.
  */
 import { LRUCache } from 'lru-cache'
 import { createActor, fromPromise } from 'xstate'
@@ -18,10 +18,17 @@ import {
   type TokenLife,
   type TryOutput,
 } from '../../machines/connect-token.machine.ts'
-import type { AccountInput, ConnectSteps, Created, ProbeFailure, ProbeStep } from '../accounts/types.ts'
+import type {
+  AccountInput,
+  ConnectSteps,
+  Created,
+  MailboxSettings,
+  ProbeFailure,
+  ProbeStep,
+} from '../accounts/types.ts'
 import type { Config } from '../config.ts'
 import type { Developers } from '../developers.ts'
-import { type ErrorCode, notFound, toAppError } from '../errors.ts'
+import { AppError, type ErrorCode, notFound, toAppError } from '../errors.ts'
 import type { Mailboxes } from '../mailboxes.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Store } from '../store/port.ts'
@@ -36,6 +43,11 @@ export type ConnectOutcome =
 
 /** A try with a mailbox. */
 export type ConnectTry = Readonly<Pick<Running, 'browser' | 'step' | 'outcome' | 'changed'>>
+
+/** Where a credential is sent to: the same text is the same place. */
+export function destinationOf({ server, port, useSsl, username }: MailboxSettings): string {
+  return JSON.stringify([server, port, useSsl, username])
+}
 
 export type Connect = ReturnType<typeof createConnect>
 
@@ -227,6 +239,8 @@ async function make(
   if (accountId === null) return mailboxes.createAccount(user, { ...input, ...more }, steps)
   const account = await store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
+  if (destinationOf(account) !== destinationOf(input))
+    throw new AppError('conflict', 'the email account has another server, port, use_ssl or username meanwhile')
   return mailboxes.editAccount(account, { credential: input.credential, ...more }, steps)
 }
 

@@ -14,6 +14,15 @@ import { basicOf } from './stranger.ts'
 
 const authorization = basicOf(apiKey, apiSecret)
 
+function countReads({ store, ...engine }: Engine) {
+  let reads = 0
+  const since: Engine['store']['changes']['since'] = (...args) => {
+    reads += 1
+    return store.changes.since(...args)
+  }
+  return { engine: { ...engine, store: { ...store, changes: { ...store.changes, since } } }, reads: () => reads }
+}
+
 suite('very many event streams', () => {
   test('16 of a user and 200 of a developer are served; more are a 429 with Retry-After until one ends', async () => {
     await using parts = new AsyncDisposableStack()
@@ -53,12 +62,7 @@ suite('very many event streams', () => {
     const developer = await rig.engine.store.developers.first()
     const user = await rig.engine.store.users.get(developer?.id ?? '', box.userId)
     assert(user !== null)
-    let reads = 0
-    const since: Engine['store']['changes']['since'] = (...args) => {
-      reads += 1
-      return rig.engine.store.changes.since(...args)
-    }
-    const engine = { ...rig.engine, store: { ...rig.engine.store, changes: { ...rig.engine.store.changes, since } } }
+    const { engine, reads } = countReads(rig.engine)
     const aborter = new AbortController()
     t.after(() => aborter.abort())
     const heard = Array.from({ length: 16 }, () => {
@@ -69,14 +73,48 @@ suite('very many event streams', () => {
     })
     const all = (count: number) => heard.every(({ text }) => text.split('event: received').length > count)
     await until('the old one', () => all(1))
-    assert(reads <= 4, `${reads} reads for 16 streams`)
-    const before = reads
+    assert(reads() <= 4, `${reads()} reads for 16 streams`)
+    const before = reads()
     const { ms } = await holdOf(async () => {
       for (let n = 0; n < 10; n += 1) await box.deliver({ subject: `new ${n}` })
       await until('ten new ones', () => all(11))
     })
     assert(ms <= 50, `held for ${Math.round(ms)} ms`)
-    assert(reads - before <= 40, `${reads - before} reads of ten changes for 16 streams`)
+    assert(reads() - before <= 40, `${reads() - before} reads of ten changes for 16 streams`)
     assert.equal(new Set(heard.map(({ text }) => text)).size, 1, 'all have heard the same')
+  })
+
+  test('200 streams of one developer over 13 users: changes of all of them at once hold the loop for 50 ms at most', async (t) => {
+    const rig = await startLiteRig()
+    t.after(() => rig.close())
+    const { engine, reads } = countReads(rig.engine)
+    const developer = await engine.store.developers.first()
+    const aborter = new AbortController()
+    t.after(() => aborter.abort())
+    const boxes = await Promise.all(Array.from({ length: 13 }, (_, n) => rig.mailbox(`crowd${n}`)))
+    const heard: { text: string }[] = []
+    for (const { userId } of boxes) {
+      const user = await engine.store.users.get(developer?.id ?? '', userId)
+      assert(user !== null)
+      for (let n = 0; n < 16 && heard.length < 200; n += 1) {
+        const stream = changeStream({ engine, user, from: new Map(), baseUrl: 'http://x', signal: aborter.signal })
+        const own = { text: '' }
+        stream.setEncoding('utf8').on('data', (text: string) => (own.text += text))
+        heard.push(own)
+      }
+    }
+    assert.equal(heard.length, 200)
+    const all = (count: number) => heard.every(({ text }) => text.split('event: received').length > count)
+    const deliver = (subject: string) => Promise.all(boxes.map((box) => box.deliver({ subject })))
+    await deliver('old')
+    await until('the old ones', () => all(1))
+    const before = reads()
+    const { ms } = await holdOf(async () => {
+      for (let n = 0; n < 5; n += 1) await deliver(`new ${n}`)
+      await until('five new ones each', () => all(6))
+    })
+    assert(ms <= 50, `held for ${Math.round(ms)} ms`)
+    // Five changes of 13 users, each read by one reader; 200 streams that read for themselves make 1,000.
+    assert(reads() - before <= 4 * 5 * 13, `${reads() - before} reads of 65 changes for 200 streams`)
   })
 })

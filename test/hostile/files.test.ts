@@ -80,7 +80,14 @@ suite('files of strangers', () => {
   test('a link is good in one spelling, and under no name that a stranger chose', async () => {
     const own = await link()
     assert.equal((await get(own)).status, 200)
-    const spellings = [own.replace('/0?', '/00?'), own.replace('expires=', 'expires=0'), own.replace('s=', 's=%2B')]
+    const [path = '', expires = '', signed = ''] = own.split(/[?&]/)
+    const spellings = [
+      ...[own.replace('/0?', '/00?'), own.replace('expires=', 'expires=0'), own.replace('s=', 's=%2B')],
+      ...[`${path}?${signed}&${expires}`, `${own}&x=1`, `${path}?x=1&${expires}&${signed}`, `${own}&`],
+      ...[`${path}?&${expires}&${signed}`, `${path}?${expires}&${expires}&${signed}`, `${own}&${signed}`],
+      ...[own.replace('/0?', '/0/?'), own.replace('/0?', '/%30?'), own.replace('expires=1', 'expires=%31')],
+      ...[own.replace('expires', '%65xpires')],
+    ]
     for (const path of spellings) assert.equal((await get(path)).status, 403, path)
     const authorization = basicOf(apiKey, apiSecret)
     for (const path of [`${message}/attachments/0?as_link=1`, own]) {

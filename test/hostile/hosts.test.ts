@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'
 import { processorMs } from './bystanders.ts'
-import { say, type Heard } from './stranger.ts'
+import { apiKey, apiSecret } from '../support/service.ts'
+import { basicOf, say, type Heard } from './stranger.ts'
 
 const documents = ['/docs', '/openapi.json']
 
@@ -28,6 +29,26 @@ suite('a Host that is not ours', () => {
         assert.equal(body, usual.body, 'the same for everybody')
       }
     }
+  })
+
+  test('that is no address by its shape alone is a 400 like another one, wherever a page or a link is made of it', async () => {
+    const authorization = basicOf(apiKey, apiSecret)
+    const link = '/downloads/a/b/0?expires=1&signature=x'
+    const pages = [
+      '/console',
+      '/console/login',
+      '/connect',
+      '/connect/unknown',
+      '/connect/oauth2callback?state=x',
+      link,
+    ]
+    for (const host of ['256.1.1.1', 'localhost:99999', '[:::::1]', '999999999999', '1.2.3.4.5'])
+      for (const name of ['host', 'x-forwarded-host'])
+        for (const path of [...pages, '/lite/users']) {
+          const { status, body } = await ask(path, { [name]: host, accept: 'text/html', authorization })
+          assert.equal(status, 400, `${name}: ${host} ${path}`)
+          assert.match(body, /Host: not a host name/)
+        }
   })
 
   test('many names cost about what one does', async () => {

@@ -9,6 +9,7 @@ import type { ListedFolder } from '../../engine/store/port.ts'
 import { tokenRecord } from '../store/contract/records.ts'
 import { holdOf } from '../support/loop-held.ts'
 import { accountRecord, userRecord } from '../support/records.ts'
+import { userBody } from '../support/users.ts'
 
 suite('what one developer may have stored', () => {
   let rig: LiteRig
@@ -59,6 +60,44 @@ suite('what one developer may have stored', () => {
       if (what === 'email addresses' || what === 'OAuth providers') await rig.ok('POST', path(), body(0))
     })
   }
+})
+
+suite('email addresses that come with email accounts', () => {
+  let rig: LiteRig
+  before(async () => {
+    rig = await startLiteRig({ env: { MAILROOM_ADDRESSES_PER_USER: '3' } })
+  })
+  after(() => rig.close())
+
+  test('count as well: one too many is refused by name, before a login, and leaves nothing', async () => {
+    const mailbox = (name: string) => {
+      rig.imap.addUser(`${name}@mail.example`, { password: 'secret' })
+      return userBody({ ...rig.imap, password: 'secret' }, `${name}@mail.example`)
+    }
+    const { id } = await rig.ok('POST', '/lite/users', { email: 'own@x.example' })
+    const [sources, accounts] = [`/2.0/accounts/${String(id)}/sources`, `/lite/users/${String(id)}/email_accounts`]
+    await rig.ok('POST', sources, mailbox('one'))
+    await rig.ok('POST', accounts, mailbox('two'))
+    const addresses = async (): Promise<unknown[]> =>
+      (await rig.list(`/2.0/accounts/${String(id)}/email_addresses`)).map((one) => one['email'])
+    const there = ['own@x.example', 'one@mail.example', 'two@mail.example']
+    // A login with this password would be the answer.
+    const wrong = (name: string) => ({ ...mailbox(name), password: 'wrong' })
+    for (const [path, body] of [
+      [sources, wrong('three')],
+      [accounts, wrong('four')],
+      [`${accounts}/0`, { email: 'five@mail.example' }],
+    ] as const) {
+      const answer = await rig.call('POST', path, body)
+      assert.equal(answer.status, 429, `${path}: ${answer.text}`)
+      assert.match(String(answer.json['value']), /^at the limit of 3 email addresses.*\(MAILROOM_ADDRESSES_PER_USER\)/)
+    }
+    assert.deepEqual(await addresses(), there)
+    assert.equal((await rig.list(accounts)).length, 2)
+    // One that the user has already needs no room.
+    const own = { ...mailbox('own'), email: 'own@x.example' }
+    assert.equal((await rig.ok('POST', sources, own))['success'], true)
+  })
 })
 
 suite('long lists that no page bounds', () => {

@@ -148,15 +148,15 @@ export async function linkTo(
   if (developer === null) throw invalidLink()
   const { config } = call.engine
   const expires = String(Math.ceil((Date.now() + config.MAILROOM_LINK_TTL) / 1000))
-  const signed = signature(developer.secret, account.id, message.id, String(index), expires)
-  const query = `expires=${expires}&signature=${signed}`
-  return `${ownUrl(config, call.baseUrl)}/downloads/${account.id}/${message.id}/${index}?${query}`
+  const target = signedTarget(developer.secret, account.id, message.id, String(index), expires)
+  return ownUrl(config, call.baseUrl) + target
 }
 
 const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
   auth: 'link',
   summary: 'Download by a signed link',
-  description: 'The address that `as_link=1` answers. 403 when it was changed or has expired.',
+  description:
+    'The address that `as_link=1` answers. 403 when it has expired, or is not letter for letter as it was answered.',
   query: schema.linkQuery,
   response: 'binary',
   errors: [403, 404, 429, 503, 504],
@@ -167,8 +167,8 @@ const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
     // An unknown account answers like a wrong signature: who guesses learns nothing.
     if (account === null || developer === null) throw invalidLink()
     const { message, attachment } = path
-    const right = (secret: string) => signature(secret, account.id, message, attachment, query.expires)
-    if (!secretsOf(developer).some((secret) => sameText(right(secret), query.signature))) throw invalidLink()
+    const right = (secret: string) => signedTarget(secret, account.id, message, attachment, query.expires)
+    if (!secretsOf(developer).some((secret) => sameText(right(secret), call.target))) throw invalidLink()
     if (Number(query.expires) * 1000 <= Date.now())
       throw new AppError('forbidden', 'the download link has expired; ask for a new one with as_link=1')
     const user = await store.users.get(account.developerId, account.userId)
@@ -207,12 +207,15 @@ export const attachmentRoutes = tagged('Attachments', [
 
 const label = 'mailroom/download-link/v1'
 
-function signature(
+/** Path and query of the link, in its one spelling. */
+function signedTarget(
   secret: string,
   ...named: readonly [accountId: string, messageId: string, attachment: string, expires: string]
 ): string {
   const key = createHmac('sha256', secret).update(label).digest()
-  return createHmac('sha256', key).update(JSON.stringify(named)).digest('base64url')
+  const signature = createHmac('sha256', key).update(JSON.stringify(named)).digest('base64url')
+  const [account, message, attachment, expires] = named
+  return `/downloads/${account}/${message}/${attachment}?expires=${expires}&signature=${signature}`
 }
 
 function invalidLink(): AppError {
