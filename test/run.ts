@@ -43,7 +43,7 @@ function quickFiles(): string[] {
  */
 function needsOwnProcess(file: string): boolean {
   const text = readFileSync(file, 'utf8')
-  return /^(?:before|after)(?:Each)?\(|from '\.\/scene\.ts'/m.test(text) || !/^(?:suite|test)\(/m.test(text)
+  return /^(?:before|after)(?:Each)?\(|from '[^']*\/scene\.ts'/m.test(text) || !/^(?:suite|test)\(/m.test(text)
 }
 
 /** Neighbours take about as long as each other: each share has files from everywhere. */
