@@ -24,13 +24,8 @@ import { createFaults, type Faults } from './faults.ts'
 import { createTruth, flagsText, subjectOf, Violation, type Truth } from './truth.ts'
 
 const sealer = createSealer(Buffer.alloc(32, 'model'))
-/** As in production, but for limits. A server that does not push is asked less: half the time is there. */
-const usual = {
-  MAILROOM_ALLOW_PRIVATE: '1',
-  MAILROOM_LOGINS_PER_MINUTE: '0',
-  MAILROOM_UIDVALIDITY_CHANGES: '1000',
-  MAILROOM_INBOX_POLL: '45s',
-}
+/** As in production, but for the limit of logins. A server that does not push is asked less: half the time is there. */
+const settings = { MAILROOM_ALLOW_PRIVATE: '1', MAILROOM_LOGINS_PER_MINUTE: '0', MAILROOM_INBOX_POLL: '45s' }
 
 /** A life of the process, from its start to its end or crash. */
 interface Life {
@@ -53,10 +48,8 @@ export interface World {
   readonly life: () => Life
   /** The account is connected: what lies in the mailbox by now is its history. */
   readonly begin: () => void
-  /** Does it in the middle of our work. */
-  readonly after: (moment: Moment, deed: () => Promise<void>) => void
-  /** The process ends, and starts again on the same store so much later. */
-  readonly crash: (downMs: number) => void
+  /** The process ends after so many answers of the mail server and calls of the store. */
+  readonly crashAfter: (count: number | null) => void
   /** A command of ours goes on while other things happen. */
   readonly give: (what: string, command: Command, subject?: string) => void
   /** Another step is taken. `isHarmless`: what goes on is not disturbed by it. */
@@ -74,41 +67,33 @@ export interface WorldOptions {
   readonly time: VirtualTime
   readonly store: Store
   readonly capabilities: readonly string[]
-  readonly settings: Readonly<Record<string, string>>
-}
-
-/** So many answers of the mail server and the store, or writes of the index, from now. */
-export interface Moment {
-  readonly of: 'answers' | 'writes'
-  readonly count: number
 }
 
 /** Most of what is stored answers promises; the calls of a process that has crashed are never answered. */
-function gated(store: Store, time: VirtualTime, isDead: () => boolean, step: (what: Moment['of']) => void): Store {
+function gated(store: Store, time: VirtualTime, isDead: () => boolean, step: () => void): Store {
   const never = new Promise<never>(() => undefined)
-  const call = (part: string, run: () => unknown): unknown => {
-    step('answers')
+  const call = (run: () => unknown): unknown => {
+    step()
     if (isDead()) return never
     const answer = run()
     if (!(answer instanceof Promise)) return answer
     const end = time.begin()
     return answer.finally(end).then((value: unknown) => {
-      step('answers')
-      if (part === 'sync') step('writes')
+      step()
       return isDead() ? never : value
     })
   }
-  const aggregate = (name: string, part: object): object =>
+  const aggregate = (part: object): object =>
     new Proxy(part, {
-      get(target, method) {
-        const value: unknown = Reflect.get(target, method)
+      get(target, name) {
+        const value: unknown = Reflect.get(target, name)
         if (typeof value !== 'function') return value
-        return (...args: unknown[]) => call(name, () => Reflect.apply(value, target, args) as unknown)
+        return (...args: unknown[]) => call(() => Reflect.apply(value, target, args) as unknown)
       },
     })
   const entries = Object.entries(store).map(([name, part]) => [
     name,
-    typeof part === 'object' && part !== null ? aggregate(name, part as object) : (part as unknown),
+    typeof part === 'object' && part !== null ? aggregate(part as object) : (part as unknown),
   ])
   return Object.fromEntries(entries) as Store
 }
@@ -121,7 +106,7 @@ const silentListener: ChangeListener = {
   initialSyncDone: () => Promise.resolve(),
 }
 
-export async function openWorld({ time, store, capabilities, settings }: WorldOptions): Promise<World> {
+export async function openWorld({ time, store, capabilities }: WorldOptions): Promise<World> {
   const server = await createImapServer({
     users: { ann: { folders: { INBOX: [], Archive: ['\\Archive'], Sent: ['\\Sent'] } } },
     capabilities,
@@ -132,24 +117,15 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
   await store.users.create(user)
   await store.accounts.create(account)
   const problems: string[] = []
-  let sudden: { of: Moment['of']; left: number; readonly deed: () => Promise<void> }[] = []
+  let left: number | null = null
   let life: Life | null = null
-  const step = (what: Moment['of']): void => {
-    for (const one of sudden) if (one.of === what) one.left -= 1
-    const due = sudden.filter(({ left }) => left < 0)
-    if (due.length === 0) return
-    sudden = sudden.filter(({ left }) => left >= 0)
-    for (const { deed } of due) void deed().catch((error: unknown) => problems.push(String(error)))
-    truth.see()
-  }
-  function crash(downMs: number): void {
-    const dead = living()
-    dead.kill()
-    const startAgain = (): void => {
-      if (life === dead) life = start()
-    }
-    if (downMs === 0) startAgain()
-    else setTimeout(startAgain, downMs)
+  const step = (): void => {
+    if (left === null) return
+    left -= 1
+    if (left >= 0) return
+    left = null
+    life?.kill()
+    life = start()
   }
   const living = (): Life => {
     if (life === null) throw new Error('the process is not started yet')
@@ -161,7 +137,7 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
     send(response: Buffer, call: HookCall | null) {
       time.active()
       truth.see()
-      step('answers')
+      step()
       return faults.hooks.send(response, call)
     },
   }
@@ -173,9 +149,9 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
       store,
       time,
       () => dead,
-      (what) => (dead ? undefined : step(what)),
+      () => (dead ? undefined : step()),
     )
-    const accounts = createAccounts(accountsDeps(own, time, settings, problems))
+    const accounts = createAccounts(accountsDeps(own, time, problems))
     const one: Life = {
       accounts,
       store: own,
@@ -206,7 +182,7 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
       })
     }
     commands = []
-    sudden = []
+    left = null
     let wrong: string | null = 'nothing was looked at'
     for (let ms = 100_000, waited = 0; wrong !== null && waited < 3_600_000; ms *= 1.5) {
       waited += ms
@@ -223,11 +199,11 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
   }
 
   /** Rule 4: who wrote reads it. */
-  async function mustShow(what: string, subject: string, isAlone: () => boolean): Promise<void> {
+  async function mustShow(what: string, subject: string): Promise<void> {
     const row = (await store.messages.older(account.id, null, 1000)).find((one) => one.subject === subject)
     const index = (row?.placements ?? []).map(({ path, uid, flags }) => `${path} ${uid} [${flagsText(flags)}]`)
     const real = [...(truth.mailbox.get(subject) ?? [])].map(([path, at]) => `${path} ${at.uids.join()} [${at.flags}]`)
-    if (isAlone() && index.sort().join() !== real.sort().join())
+    if (index.sort().join() !== real.sort().join())
       throw new Violation(`${what} was answered: index ${index.join()}, server ${real.join()}`)
   }
 
@@ -254,14 +230,13 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
       truth.begin()
       life = start()
     },
-    after: ({ of, count: left }, deed) => void sudden.push({ of, left, deed }),
-    crash,
+    crashAfter: (count) => void (left = count),
     give(what, command, subject) {
       const { accounts, died } = living()
       const [begun, wasCalm] = [steps, calm]
       const isAlone = (): boolean => wasCalm && steps === begun
       const answered = command(accounts).then(
-        () => (isAlone() && subject !== undefined ? mustShow(what, subject, isAlone) : undefined),
+        () => (isAlone() && subject !== undefined ? mustShow(what, subject) : undefined),
         (error: unknown) => expected(error, isAlone()),
       )
       const over = Promise.race([answered, died])
@@ -279,7 +254,7 @@ export async function openWorld({ time, store, capabilities, settings }: WorldOp
       (await store.messages.older(account.id, null, 1000)).find((row) => row.subject === subject) ?? null,
     changes: () => store.changes.since(account.id, 0, 20_000),
     async close() {
-      sudden = []
+      left = null
       const over = life?.accounts.stopAll() ?? Promise.resolve()
       await time.passUntil(over, 60_000)
       await server.close()
@@ -302,15 +277,10 @@ function accountFor(server: ImapServer, user: Parameters<typeof accountRecord>[0
   })
 }
 
+const config = readConfig(settings)
 const http = createHttpClient({ allowPrivate: true })
 
-function accountsDeps(
-  store: Store,
-  time: VirtualTime,
-  settings: WorldOptions['settings'],
-  problems: string[],
-): Parameters<typeof createAccounts>[0] {
-  const config = readConfig({ ...usual, ...settings })
+function accountsDeps(store: Store, time: VirtualTime, problems: string[]): Parameters<typeof createAccounts>[0] {
   const keep = (fields: unknown, message?: string): void => {
     const { err } = fields as { readonly err?: Error }
     problems.push(`${message ?? ''}: ${err?.stack ?? JSON.stringify(fields)}`)
