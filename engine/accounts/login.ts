@@ -13,6 +13,7 @@ import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import { connectionFailure } from './failures.ts'
+import { isAwaited, type Priority } from './link.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { Session, SessionOptions } from './session-types.ts'
 import type { openSession } from './session/index.ts'
@@ -41,9 +42,10 @@ interface LoggedIn {
 }
 
 interface LoginOptions {
+  readonly priority: Priority
   readonly signal: AbortSignal
-  /** An API call has come to wait for it; absent = one waits from the beginning. */
-  readonly hurried?: AbortSignal
+  /** An API call has come to wait for it. */
+  readonly hurried: AbortSignal
   /** Of the connection that watches the mailbox. */
   readonly stage?: LoginStage
 }
@@ -52,7 +54,7 @@ interface LoginOptions {
 export async function login(
   deps: LoginDeps,
   account: AccountRecord,
-  { signal, hurried, stage }: LoginOptions,
+  { priority, signal, hurried, stage }: LoginOptions,
 ): Promise<LoggedIn> {
   stage?.('queued')
   const { id, developerId, server, port, username } = account
@@ -85,7 +87,7 @@ export async function login(
     }
     return deps.dialing.run(asked, begin, waiting)
   }
-  if (hurried === undefined || hurried.aborted) return inTurn(true, signal)
+  if (isAwaited(priority) || hurried.aborted) return inTurn(true, signal)
   const again = new AbortController()
   const hurry = (): void => {
     if (!begun) again.abort()
