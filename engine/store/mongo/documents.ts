@@ -253,8 +253,9 @@ export async function pageOf<D extends KeyDoc>(
   if (page.limit <= 0) return []
   if (page.limit <= page.batchSize) {
     try {
-      // A command has none of the client's options.
-      const { cursor } = (await db.command({ find: collectionName, filter, ...page }, given)) as Answer<D>
+      // A command has none of the database's options.
+      const command = { find: collectionName, filter, ...page, readConcern: db.readConcern }
+      const { cursor } = (await db.command(command, given)) as Answer<D>
       if (Number(cursor.id) === 0) return cursor.firstBatch
       await db.command({ killCursors: collectionName, cursors: [Long.fromValue(cursor.id)] })
     } catch (error) {
