@@ -158,7 +158,7 @@ async function lateOf(engine: Engine, developer: string): Promise<DeveloperDetai
   return Promise.all(rows)
 }
 
-/** What operators do to a developer, with nothing but its id. */
+/** Acts of operators on a developer that need its id alone. */
 const changing = (
   name: string,
   summary: string,

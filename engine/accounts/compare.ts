@@ -192,7 +192,7 @@ async function takeOut(context: FolderContext, vanished: readonly KnownUid[], ex
   const { deps } = context
   const pages = vanished.length === 0 ? [[]] : [...batchesOf(deps, vanished)]
   for (const page of pages) {
-    // What is not taken out yet is found again by the count, should the process end here.
+    // The old count leads the next start to the rows of the other pages, should the process end here.
     const counted = page === pages.at(-1) ? { exists, syncedAt: deps.now() } : {}
     await commit(context, (cursor) => ({ cursor: { ...cursor, ...counted }, vanished: page.map(({ uid }) => uid) }))
   }

@@ -72,12 +72,12 @@ export type Redeliveries = ReturnType<typeof createRedeliveries>
 
 export function createRedeliveries(deps: WebhookParts) {
   const { targets, store, log, now } = deps
-  /** Those that are under way, by webhook. */
+  /** Redeliveries under way, by webhook. */
   const works = new Map<string, Work<Redelivery>>()
 
   function begin(webhookId: string, order: Redelivery, taken?: Promise<void>): Work<Redelivery> {
     let unsaved: Redelivery | null = null
-    // What was not saved at once is saved before the next batch: neither is done twice.
+    // Progress that the store did not take is saved before the next batch: neither is done twice.
     const step = async (current: Redelivery): Promise<Redelivery> => {
       unsaved ??= await redeliver(deps, webhookId, current)
       const isThere = (await store.webhooks.edit(webhookId, { redelivery: unsaved })) !== null

@@ -138,7 +138,7 @@ suite('kill -9 of the service', () => {
 
   test('no file of an upload stays', async () => {
     await service.kill9()
-    // What a kill between the two steps of an upload leaves; no kill of the test above need have met it.
+    // A kill between the two steps of an upload leaves this file; no kill of the test above need have met that moment.
     writeFileSync(spoolPath(service.dataDir), '')
     await service.start(env())
     const names = readdirSync(service.dataDir)

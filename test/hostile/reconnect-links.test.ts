@@ -14,14 +14,14 @@ import { granted, startTokenEndpoint } from '../support/token-endpoint.ts'
 import { userBody } from '../support/users.ts'
 
 const email = 'user1@mail.example'
-/** What the attacker knows: it works at his own server. */
+/** The attacker knows this password: it works at his own server. */
 const known = 'known to the attacker'
 
 suite('links of email accounts that are edited meanwhile', () => {
   let stage: SignInStage
   /** A mail server of the attacker. */
   let trap: ImapServer
-  /** What it was given to log in with. */
+  /** The credential of each login there. */
   const given: string[] = []
   const parts = new AsyncDisposableStack()
   before(async () => {
@@ -31,7 +31,7 @@ suite('links of email accounts that are edited meanwhile', () => {
       given.push(token)
       return Promise.resolve(true)
     }
-    // It asks for passwords by LOGIN.
+    // The server asks for passwords by LOGIN.
     const capabilities = ['IMAP4rev1', 'AUTH=XOAUTH2']
     trap = await createImapServer({ users: { [email]: { password: known, accessToken } }, capabilities })
     parts.defer(() => trap.close())

@@ -94,7 +94,7 @@ suite('email addresses that come with email accounts', () => {
     }
     assert.deepEqual(await addresses(), there)
     assert.equal((await rig.list(accounts)).length, 2)
-    // One that the user has already needs no room.
+    // An address that the user has already needs no room.
     const own = { ...mailbox('own'), email: 'own@x.example' }
     assert.equal((await rig.ok('POST', sources, own))['success'], true)
   })

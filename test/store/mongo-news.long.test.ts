@@ -15,7 +15,7 @@ suite('news between nodes', needs('mongodb'), () => {
   const stores: Store[] = []
   const announced: NumberedNews[][] = []
   const heard: string[] = []
-  /** What following waits for. */
+  /** Following the news waits for this promise. */
   let held: Promise<unknown> = Promise.resolve()
   before(async () => {
     database = testDatabase()

@@ -253,9 +253,9 @@ export async function pageOf<D extends KeyDoc>(
   if (page.limit <= 0) return []
   if (page.limit <= page.batchSize) {
     try {
-      // A command has none of the database's options.
+      // The driver gives a command none of the database's options.
       const command = { find: collectionName, filter, ...page, readConcern: db.readConcern }
-      const { cursor } = (await db.command(command, given)) as Answer<D>
+      const { cursor } = (await db.command(command, commandOptions)) as Answer<D>
       if (Number(cursor.id) === 0) return cursor.firstBatch
       await db.command({ killCursors: collectionName, cursors: [Long.fromValue(cursor.id)] })
     } catch (error) {
@@ -265,7 +265,7 @@ export async function pageOf<D extends KeyDoc>(
   return db.collection<D>(collectionName).find<D>(filter, page).toArray()
 }
 
-const given = { ignoreUndefined: true } as const
+const commandOptions = { ignoreUndefined: true } as const
 
 interface Answer<D> {
   readonly cursor: { readonly id: number | Long; readonly firstBatch: D[] }
