@@ -19,7 +19,7 @@ import {
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { OutboxRecord, AccountRecord } from '../store/records.ts'
-import { catchUpFirst, createBackground } from './background.ts'
+import { catchUpFirst } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import type { Hosts } from './hosts.ts'
 import { createLink, type Link, renewed } from './link.ts'
@@ -27,7 +27,7 @@ import type { CommandLogins } from './live.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { Session } from './session-types.ts'
 import { type SyncDeps, type AccountState, createAccountState } from './state.ts'
-import { watchInbox } from './watch.ts'
+import { watchAll } from './watch.ts'
 
 interface ActorDeps {
   readonly sync: SyncDeps
@@ -268,7 +268,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       await release(open)
       epoch = null
       hurried = new AbortController()
-      const options = { priority: 'live', signal, hurried: hurried.signal, stage } as const
+      const options = { signal, hurried: hurried.signal, stage }
       const account = await sync.store.accounts.claim(accountId)
       if (account === null) throw new AppError('not_found', 'the account was removed')
       epoch = account.epoch
@@ -287,7 +287,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
     watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
       owning(signal, (mine) => watchAccount(deps, mine, news, signal)),
     /** Opens the command connection, when it is not open, in the bounded time of a command. */
-    relogin: async (): Promise<void> => connection().link.run('api', () => Promise.resolve()),
+    relogin: async (): Promise<void> => connection().link.run(() => Promise.resolve()),
     /** Of the last claim; null before the first one and while one is under way. */
     epoch: (): number | null => epoch,
     live: (): Connection | null => open,
@@ -314,10 +314,10 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   const { config, store } = deps.sync
   const { commandLogins } = deps
   return createLink({
-    login: async (priority, signal, hurried) => {
+    login: async (signal) => {
       commandLogins.enter()
       const newest = (await store.accounts.get(account.id)) ?? account
-      const { session } = await login(deps, newest, { priority, signal, hurried }).catch(async (error: unknown) => {
+      const { session } = await login(deps, newest, { signal }).catch(async (error: unknown) => {
         // Of a link that has been closed: the chart has gone on to something else.
         throw signal.aborted ? error : await commandLogins.failed(error)
       })
@@ -352,26 +352,20 @@ interface WatchNews {
 
 async function watchAccount(
   { sync, backfilling, hosts }: RuntimeDeps,
-  { session, state, link, tokenRenewAt }: Connection,
+  { session, state, tokenRenewAt }: Connection,
   { alive, completed }: WatchNews,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
-  const stop = new AbortController()
-  const both = AbortSignal.any([signal, stop.signal])
   state.onProgress(alive)
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const host = hosts.of(state.account.server)
-  const background = createBackground({ sync, state, link, host, backfilling, onComplete })
-  state.moved.found(unopened(state))
+  // Those that are parked too.
+  const unopened = [...state.folders.values()].filter(({ selectable, cursor }) => selectable && cursor === null)
+  state.moved.found(unopened.map(({ path }) => path))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
-  const options = { renewMs, hosts, tokenRenewAt, alive }
-  try {
-    const side = background(both).then(() => 'stopped' as const)
-    return await Promise.race([watchInbox({ deps: sync, state, session }, options, both), side])
-  } finally {
-    stop.abort()
-  }
+  const options = { renewMs, host, backfilling, onComplete, tokenRenewAt, alive }
+  return watchAll({ deps: sync, state, session }, options, signal)
 }
 
 /** Told first, and noted then: what cannot be told now, or is cut short, is told again. */
@@ -380,10 +374,4 @@ async function reportCompleted({ store, listener }: SyncDeps, accountId: string,
   if (account === null || account.resume.initialSyncAt !== null) return
   await listener.initialSyncDone(account)
   completed()
-}
-
-function unopened(state: AccountState): string[] {
-  return [...state.folders.values()]
-    .filter((folder) => folder.selectable && folder.cursor === null)
-    .map((folder) => folder.path)
 }

@@ -45,6 +45,7 @@ export async function compareFlags(context: FolderContext, which: 'newest' | 'al
     await takeFlags(context, `${Math.max(lowest, to - newestWindow + 1)}:${to}`)
     context.state.heard()
     if (which === 'newest') break
+    await context.giveWay?.()
   }
 }
 
@@ -230,6 +231,7 @@ export async function readMissing(context: FolderContext, uids: readonly number[
         ...quarantine(cursor, poison, asked),
       }),
     })
+    await context.giveWay?.()
   }
 }
 

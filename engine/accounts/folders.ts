@@ -3,13 +3,12 @@
  * in one command; without it STATUS is asked at every poll of the folders where something is likely to have happened,
  * and of the others now and then.
  */
-import { folderId } from '../store/ids.ts'
 import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
 import { findGone, isLeftAlone, lackedBy, saysGone } from './gone.ts'
-import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
+import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
 import { hasModseqs, isRetryDue } from './sync.ts'
@@ -28,33 +27,27 @@ export function createFolderPoll(context: SyncContext) {
   let hasPolled = false
   let listedAt = Number.NEGATIVE_INFINITY
 
-  /**
-   * Reads the list anew; answers the paths that have to be caught up, INBOX included. `reopen`: where a folder has been
-   * open for a while, of which servers count only what they have shown.
-   */
-  async function list({ reopen = false } = {}): Promise<string[]> {
-    const number = state.nextList()
-    if (reopen && session.capabilities.listStatus) await openAnew(session)
+  /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
+  async function list(): Promise<string[]> {
     const listed = await listOf(context)
     listedAt = deps.now()
-    await reconcile(context, listed, await findGone(context, listed), number)
+    await reconcile(context, listed, await findGone(context, listed))
     return listed.flatMap(({ path, status }) => (isMoved(context, state.folderByPath(path), status) ? [path] : []))
   }
 
   /**
-   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The
-   * first call answers besides all folders whose counts do not say enough (silentPaths). `giveWay` is called between
-   * two folders.
+   * A cheaper look between two lists. With `look` out of turn: the list too. The first call answers besides all folders
+   * whose counts do not say enough (silentPaths). `giveWay` is called between two folders.
    */
-  async function poll(look: ReadonlySet<string> | null = null, giveWay?: () => Promise<void>): Promise<string[]> {
+  async function poll(look = false, giveWay?: () => Promise<void>): Promise<string[]> {
     const isFirst = !hasPolled
     hasPolled = true
     const silent = (): string[] => (isFirst ? silentPaths(context) : [])
     if (session.capabilities.listStatus) return [...(await list()), ...silent()]
-    const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
+    const isListed = !look && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
     const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
     let lacking = false
-    const likely = likelyIds(state, look ?? new Set())
+    const likely = likelyIds(state)
     for (const { id, path } of [...state.folders.values()]) {
       const folder = state.folders.get(id)
       if (folder?.selectable !== true) continue
@@ -110,22 +103,13 @@ function takeSilent(context: SyncContext, compared: Map<string, number>): string
   return next
 }
 
-/** Not by NOOP: Dovecot ends the connection where the folder is gone. */
-async function openAnew(session: Session): Promise<void> {
-  if (session.selected === null) return
-  await session.select(session.selected.path, { refresh: true }).catch((error: unknown) => {
-    // No folder is open then.
-    if (!isAppError(error, 'not_found') && !isAppError(error, 'server_refused')) throw error
-  })
-}
-
 function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
   return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
 }
 
-/** The named ones, those with a use of their own, and then the ones in which something happened last. */
-function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<string> {
-  const rank = ({ path, specialUse }: FolderRecord): number => (named.has(path) ? 0 : specialUse === null ? 2 : 1)
+/** Those with a use of their own, and then the ones in which something happened last. */
+function likelyIds({ folders }: AccountState): Set<string> {
+  const rank = ({ specialUse }: FolderRecord): number => Number(specialUse === null)
   const sorted = [...folders.values()].sort(
     (one, other) => rank(one) - rank(other) || (other.cursor?.syncedAt ?? 0) - (one.cursor?.syncedAt ?? 0),
   )
@@ -167,7 +151,6 @@ async function reconcile(
   context: SyncContext,
   listed: readonly ListedMailbox[],
   gone: ReadonlySet<string>,
-  number: number,
 ): Promise<void> {
   const { deps, state, session } = context
   const isEmpty = ({ path, status }: ListedMailbox): boolean =>
@@ -180,19 +163,14 @@ async function reconcile(
       deps.log.warn(fields, 'odd folder list: what it lacks is kept for now')
     }
     const keptPaths = new Set(kept.map(({ path }) => path))
-    // What a list that was asked for later has removed is not made anew by this one.
-    const isRemoved = (path: string): boolean =>
-      state.folderByPath(path) === null && (state.removed.get(folderId(id, path)) ?? 0) > number
-    const others = listed.filter(({ path }) => !keptPaths.has(path) && !isRemoved(path))
+    const others = listed.filter(({ path }) => !keptPaths.has(path))
     const all = [
       ...others.map((one) => listedRow(isEmpty(one) ? { ...one, selectable: false } : one, emptyCursor(context, one))),
       ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),
     ]
     const holding = all.filter(({ path }) => !gone.has(path))
-    const before = [...state.folders.keys()]
     if (holding.length < all.length) state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, true))
     state.setFolders(await deps.store.folders.reconcile(id, epoch, all, true))
-    for (const one of before) if (!state.folders.has(one)) state.removed.set(one, number)
   })
 }
 

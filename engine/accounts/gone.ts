@@ -9,7 +9,8 @@
  * apart, lack it. How many are missing at once does not matter.
  *
  * A folder that is refused three times with nothing read in between, or of which the server asks us to slow down, is
- * parked for six hours. It does not hold up the others, nor the end of the first sync, and comes due by itself. Until
+ * parked for six hours; one over which the session ends is put off, each time for longer, so that INBOX has its time.
+ * It does not hold up the others, nor the end of the first sync, and comes due by itself. Until
  * it is parked the first sync waits for it, also where it was never opened.
  */
 import { AppError, isAppError, toAppError } from '../errors.ts'
@@ -259,47 +260,58 @@ export function isGivenUp(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil
 const parkAfter = 3
 const parkMs = 6 * 3_600_000
 const retryMs = 20_000
+/** The first time after the session has ended over the folder, and twice as long each further time in a row. */
+const endedMs = 5000
 /** These concern one folder alone. */
 const folderFailures = new Set(['server_refused', 'not_found'])
 
+/** A failure after which the session goes on with other folders. */
+export function isOfFolder(error: unknown): boolean {
+  return (
+    isGoneMeanwhile(error) ||
+    (isAppError(error) && (folderFailures.has(error.code) || error.details['slowDown'] === true))
+  )
+}
+
+/** These end the session, and may be due to the folder. */
+const sessionFailures = new Set(['network', 'timeout', 'protocol'])
+
 /** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
-  /** In a row, by path; of a folder that was never opened the record counts. `below`: how far it was read by then. */
-  const failures = new Map<string, { readonly count: number; readonly below: number | undefined }>()
+  async function setParked({ id }: FolderRecord, failures: number, parkedUntil: number | null): Promise<void> {
+    await sync.store.folders.setParked(id, failures, parkedUntil)
+    state.change(id, { failures, parkedUntil })
+  }
 
-  async function putOff(path: string, error: AppError, slowDown: boolean): Promise<void> {
-    const folder = state.folderByPath(path)
-    if (folder === null) return
-    const below = folder.cursor?.backfillBelow
-    const last = failures.get(path)
-    const before = folder.cursor === null ? folder.failures : last?.below === below ? (last?.count ?? 0) : 0
-    const count = before + 1
-    failures.set(path, { count, below })
+  async function putOff(folder: FolderRecord, error: AppError): Promise<void> {
+    const { path, cursor } = folder
+    const failures = folder.failures + 1
     if (saysGone(error)) {
-      if (folder.cursor !== null) state.absent.say(path)
+      if (cursor !== null) state.absent.say(path)
       // The list says what became of it, also of one that was never opened.
-      state.askLook(path)
+      state.askLook()
     }
-    const park = slowDown || count >= parkAfter
-    const parkedUntil = sync.now() + (park ? parkMs : retryMs)
+    const isParked = error.details['slowDown'] === true || (folderFailures.has(error.code) && failures >= parkAfter)
+    const waitMs = folderFailures.has(error.code) ? retryMs : Math.min(parkMs, endedMs * 2 ** (failures - 1))
     sync.log.warn(
-      { accountId: state.account.id, folder: path, failures: count, reason: error.message },
-      park ? 'folder parked' : 'folder refused',
+      { accountId: state.account.id, folder: path, failures, reason: error.message },
+      isParked ? 'folder parked' : 'folder refused',
     )
-    await sync.store.folders.setParked(folder.id, count, parkedUntil)
-    state.change(folder.id, { failures: count, parkedUntil })
+    await setParked(folder, failures, sync.now() + (isParked ? parkMs : waitMs))
   }
 
   return async (path: string, work: () => Promise<void>): Promise<void> => {
     try {
       await work()
-      failures.delete(path)
+      const folder = state.folderByPath(path)
+      if (folder !== null && folder.failures > 0) await setParked(folder, 0, null)
     } catch (cause) {
       const error = toAppError(cause)
-      if (isGoneMeanwhile(error)) return
-      const slowDown = error.details['slowDown'] === true
-      if (!folderFailures.has(error.code) && !slowDown) throw error
-      await putOff(path, error, slowDown)
+      const mayBe = path !== 'INBOX' && sessionFailures.has(error.code) && !state.hasEnded()
+      const folder = isGoneMeanwhile(error) || !(isOfFolder(error) || mayBe) ? null : state.folderByPath(path)
+      state.moved.forget(path)
+      if (folder !== null) await putOff(folder, error)
+      if (!isOfFolder(error)) throw error
     }
   }
 }

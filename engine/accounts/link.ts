@@ -1,16 +1,14 @@
 /**
- * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work.
- * Everything but the watching of INBOX runs here, one task at a time: API calls before live mail before back-fill.
+ * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work. API
+ * calls run here, one at a time; nothing that it shows is stored.
  */
 import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
 import { withinTime } from '../waits.ts'
 import type { Session } from './session-types.ts'
 
-/** `stream`: the next piece of a long answer. It takes turns with live mail, so that neither waits for long. */
-export type Priority = 'api' | 'stream' | 'live' | 'backfill'
-
-const rank: Record<Priority, number> = { api: 2, stream: 1, live: 1, backfill: 0 }
+/** `stream`: the next piece of a long answer, behind other calls. */
+export type Priority = 'api' | 'stream'
 
 export type Lane = ReturnType<typeof createLane>
 
@@ -18,8 +16,8 @@ export function createLane(concurrency = 1) {
   const queue = new PQueue({ concurrency })
   return {
     /** Runs work when its turn comes. `signal` ends the wait for the turn: work under way has deadlines of its own. */
-    run: <T>(priority: Priority, work: () => Promise<T>, signal?: AbortSignal): Promise<T> =>
-      queue.add(work, { priority: rank[priority], ...(signal && { signal }) }),
+    run: <T>(work: () => Promise<T>, priority: Priority = 'api', signal?: AbortSignal): Promise<T> =>
+      queue.add(work, { priority: priority === 'api' ? 1 : 0, ...(signal && { signal }) }),
     get pending() {
       return queue.size + queue.pending
     },
@@ -32,6 +30,11 @@ export function notBegun(error: unknown): boolean {
   return isAppError(error, 'account_unavailable') && error.details['begun'] === false
 }
 
+/** The link was closed, before or while it did the work. */
+export function wasRenewed(error: unknown): boolean {
+  return isAppError(error, 'account_unavailable') && 'begun' in error.details
+}
+
 export function renewed(begun: boolean, cause?: unknown): AppError {
   return new AppError('account_unavailable', 'the connection to the mail server is being renewed; try again', {
     retryAfterMs: 1000,
@@ -41,8 +44,7 @@ export function renewed(begun: boolean, cause?: unknown): AppError {
 }
 
 interface LinkDeps {
-  /** Logs in; an API call's login goes before others. `hurried`: an API call has come to wait for it. */
-  readonly login: (priority: Priority, signal: AbortSignal, hurried: AbortSignal) => Promise<Session>
+  readonly login: (signal: AbortSignal) => Promise<Session>
   readonly idleCloseMs: number
   /** How long an API call may wait for its turn and its answer. */
   readonly waitMs: number
@@ -52,17 +54,11 @@ type Work<T> = (session: Session) => Promise<T>
 
 export type Link = ReturnType<typeof createLink>
 
-/** An API call waits for the answer. */
-export function isAwaited(priority: Priority): boolean {
-  return priority === 'api' || priority === 'stream'
-}
-
 export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   const lane = createLane()
   const ended = new AbortController()
   let session: Session | null = null
   let timer: NodeJS.Timeout | undefined
-  let hurry = new AbortController()
 
   async function drop(): Promise<void> {
     const old = session
@@ -70,11 +66,10 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
     await old?.close()
   }
 
-  async function ready(priority: Priority): Promise<Session> {
+  async function ready(): Promise<Session> {
     if (session !== null && !session.closed) return session
     session = null
-    hurry = new AbortController()
-    const fresh = await login(priority, ended.signal, hurry.signal)
+    const fresh = await login(ended.signal)
     if (ended.signal.aborted) await fresh.close()
     ended.signal.throwIfAborted()
     session = fresh
@@ -89,12 +84,12 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
     timer.unref()
   }
 
-  async function turn<T>(priority: Priority, work: Work<T>, begun: () => void): Promise<T> {
+  async function turn<T>(work: Work<T>, begun: () => void): Promise<T> {
     begun()
     ended.signal.throwIfAborted()
     clearTimeout(timer)
     try {
-      return await work(await ready(priority))
+      return await work(await ready())
     } catch (error) {
       // A session that we closed ourselves was not lost.
       if (ended.signal.aborted && isAppError(error, 'network')) throw renewed(true, error)
@@ -105,18 +100,11 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   }
 
   /** `moreMs`: work that has begun is waited for so much longer. */
-  const run = <T>(priority: Priority, work: Work<T>, moreMs = 0): Promise<T> => {
-    const begin: Begin<T> = (begun, signal) => lane.run(priority, () => turn(priority, work, begun), signal)
-    if (!isAwaited(priority)) return begin(() => undefined)
-    hurry.abort('hurry')
-    return inTime(waitMs, moreMs, begin)
-  }
+  const run = <T>(work: Work<T>, priority: Priority = 'api', moreMs = 0): Promise<T> =>
+    inTime(waitMs, moreMs, (begun, signal) => lane.run(() => turn(work, begun), priority, signal))
 
   return {
     ...{ run, depth: lane.depth },
-    get open(): boolean {
-      return session !== null && !session.closed
-    },
     /** Work under way or waiting rejects with `account_unavailable`: another link follows this one. See `notBegun`. */
     async close(): Promise<void> {
       ended.abort(renewed(false))
@@ -140,14 +128,18 @@ async function inTime<T>(waitMs: number, moreMs: number, begin: Begin<T>): Promi
   }, unbegun.signal)
   return withinTime(waitMs, answer, () => {
     if (waiting) {
-      const busy = late('the connection to the mail server is busy with other work of this account')
-      unbegun.abort(busy)
-      throw busy
+      const late = busy()
+      unbegun.abort(late)
+      throw late
     }
     return withinTime(moreMs, answer, () => {
       throw late(`the mail server did not answer within ${Math.round((waitMs + moreMs) / 1000)} s`)
     })
   })
+}
+
+export function busy(): AppError {
+  return late('the connection to the mail server is busy with other work of this account')
 }
 
 function late(why: string): AppError {

@@ -55,7 +55,8 @@ export async function liveAccount(
       live.state.stir()
       return live
     }
-    const settling = snapshot.hasTag('connecting') || snapshot.hasTag('syncing')
+    // A session that has just ended: the chart is about to hear of it.
+    const settling = (['connecting', 'syncing', 'watching'] as const).some((tag) => snapshot.hasTag(tag))
     if (settling) runtime(accountId)?.hurry()
     if (!settling || !(await hasStepped(registry, accountId, snapshot, until - now())))
       throw unavailable(snapshot, now())

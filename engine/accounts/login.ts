@@ -13,7 +13,6 @@ import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import { connectionFailure } from './failures.ts'
-import { isAwaited, type Priority } from './link.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { Session, SessionOptions } from './session-types.ts'
 import type { openSession } from './session/index.ts'
@@ -42,10 +41,9 @@ interface LoggedIn {
 }
 
 interface LoginOptions {
-  readonly priority: Priority
   readonly signal: AbortSignal
-  /** An API call has come to wait for it. */
-  readonly hurried: AbortSignal
+  /** An API call has come to wait for it; absent = one waits from the beginning. */
+  readonly hurried?: AbortSignal
   /** Of the connection that watches the mailbox. */
   readonly stage?: LoginStage
 }
@@ -54,7 +52,7 @@ interface LoginOptions {
 export async function login(
   deps: LoginDeps,
   account: AccountRecord,
-  { priority, signal, hurried, stage }: LoginOptions,
+  { signal, hurried, stage }: LoginOptions,
 ): Promise<LoggedIn> {
   stage?.('queued')
   const { id, developerId, server, port, username } = account
@@ -87,7 +85,7 @@ export async function login(
     }
     return deps.dialing.run(asked, begin, waiting)
   }
-  if (isAwaited(priority) || hurried.aborted) return inTurn(true, signal)
+  if (hurried === undefined || hurried.aborted) return inTurn(true, signal)
   const again = new AbortController()
   const hurry = (): void => {
     if (!begun) again.abort()

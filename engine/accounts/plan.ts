@@ -206,12 +206,6 @@ function changeBase(context: PlanContext, id: string, after: MessageRecord, uid:
   }
 }
 
-/** The index has something newer than this, by modseq: another session has read it already. */
-function isStale({ folder }: PlanContext, { modseq }: FlagsOf, before: KnownUid): boolean {
-  const passed = BigInt(folder.cursor?.highestModseq ?? '0')
-  return modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
-}
-
 export function planFlags(
   context: PlanContext,
   seen: readonly FlagsOf[],
@@ -220,12 +214,10 @@ export function planFlags(
 ): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[] } {
   const updates: FlagUpdate[] = []
   const changes: PlannedChange[] = []
-  for (const one of seen) {
-    const { uid, flags, modseq } = one
+  for (const { uid, flags, modseq } of seen) {
     const before = known.get(uid)
     const now = spelledAs(before?.flags ?? [], normalFlags(flags))
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
-    if (isStale(context, one, before)) continue
     // Another spelling, as an older index has it, is no change.
     const quiet = sameFlags(before.flags, now)
     const rev = quiet ? before.rev : before.rev + 1

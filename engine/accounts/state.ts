@@ -15,7 +15,7 @@ import { createExclusive, withinTime } from '../waits.ts'
 import { createMoved } from './dirty-folders.ts'
 import { createAbsent, goneMeanwhile } from './gone.ts'
 import { createHints } from './hints.ts'
-import type { Lane, Priority } from './link.ts'
+import type { Lane } from './link.ts'
 import type { PlannedChange } from './plan.ts'
 import type { ChangeListener } from './types.ts'
 
@@ -49,6 +49,16 @@ export interface BatchParts {
 /** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
 type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
+/** What the session that watches is asked by the others. */
+interface Watcher {
+  /** A folder is not as the index has it: all are looked at soon. */
+  readonly look: () => void
+  /** Something happens in the account (mail, an API call): it is polled more often. */
+  readonly stir: () => void
+  /** When all folders are polled next, in ms since 1970. */
+  readonly nextLookAt: () => number
+}
+
 interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
@@ -68,31 +78,21 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined, ended: null }
   const exclusive = createExclusive()
   const moved = createMoved()
-  let lists = 0
-  let look: (path?: string) => void = () => undefined
-  let stir: () => void = () => undefined
-  let nextLook: () => number = () => Number.POSITIVE_INFINITY
+  let watcher: Watcher | null = null
   return {
     account: claimed,
     hints: createHints(),
     /** Nobody reads flags between two steps of a command: they may be half of what it does. */
     flagsTurn: createExclusive(),
     absent: createAbsent(deps.now),
-    /** Numbers the lists in the order in which they are asked for. */
-    nextList: (): number => (lists += 1),
-    /** By folder id: the number of the list by which it was removed. */
-    removed: new Map<string, number>(),
     /** By folder id: UNSEEN as the server reported it last. */
     reportedUnseen: new Map<string, number>(),
     folders: folders as ReadonlyMap<string, FolderRecord>,
     folderByPath: (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null,
-    /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
+    /** After a LIST: replaces the records. */
     setFolders(listed: readonly FolderRecord[]): void {
-      const known = new Map(folders)
       folders.clear()
-      for (const folder of listed) {
-        folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
-      }
+      for (const folder of listed) folders.set(folder.id, folder)
       ids = new Map(listed.map(({ path, id }) => [path, id]))
     },
     /** What was stored of one folder alone: its counts, or that it is parked. */
@@ -100,29 +100,19 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       const folder = folders.get(folderId)
       if (folder !== undefined) folders.set(folderId, { ...folder, ...stored })
     },
-    /**
-     * Writes one batch, one at a time per account; what an API call waits for goes before the batches of other
-     * accounts. Rejects with `lease_lost` when another owner has taken the account over.
-     */
-    commit: (folderId: string, build: Build, priority: Priority = 'live'): Promise<void> =>
-      exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
+    /** Writes one batch, one at a time per account. Rejects with `lease_lost` when another owner has taken it over. */
+    commit: (folderId: string, build: Build): Promise<void> =>
+      exclusive(() => deps.writing.run(() => write(inner, folderId, build))),
     /**
      * The listener is called for every batch written, and when a part of a long work has stored nothing: the sign that
      * it goes on. One listener, the newest.
      */
     onProgress: (listener: () => void): void => void (inner.progressed = listener),
-    /** A folder is not as the index has it: the watching session looks at all soon. `path`: a call waits for it. */
-    askLook: (path?: string): void => look(path),
-    /** The listener is called for that. One listener, the newest. */
-    onLook: (listener: (path?: string) => void): void => void (look = listener),
-    /** Something happens in the account (mail, an API call): it is polled more often. */
-    stir: (): void => stir(),
-    /** One listener, the newest. */
-    onStir: (listener: () => void): void => void (stir = listener),
-    /** When all folders are polled next, in ms since 1970; Infinity = not known. */
-    nextLookAt: (): number => nextLook(),
-    /** `at` answers that. One, the newest. */
-    tellNextLook: (at: () => number): void => void (nextLook = at),
+    /** One watcher, the newest. */
+    watchedBy: (by: Watcher): void => void (watcher = by),
+    askLook: (): void => watcher?.look(),
+    stir: (): void => watcher?.stir(),
+    nextLookAt: (): number => watcher?.nextLookAt() ?? Number.POSITIVE_INFINITY,
     moved,
     /** Begins no more batches. Resolves when the last one is written, within the time of the store. */
     async end(error: Error): Promise<void> {
@@ -133,6 +123,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
         exclusive(() => Promise.resolve()),
       )
     },
+    hasEnded: (): boolean => inner.ended !== null,
     /** In ms since 1970. */
     beganAt: deps.now(),
     /** The server has answered a part of a long work, perhaps without anything to store. */

@@ -1,6 +1,6 @@
 /**
  * Catching up with one folder: what is new, what changed, what vanished. INBOX's watcher calls `readNew` at every push;
- * other folders are caught up on the command connection when their counts move.
+ * other folders are caught up when their counts move.
  *
  * New mail is everything at or above the cursor's UIDNEXT. CONDSTORE gives flag changes since the cursor's modseq;
  * without it flags are compared in windows. A count that does not add up leads to a comparison of UIDs, which heals
@@ -45,10 +45,28 @@ export type Touched = readonly number[] | 'all'
 
 /** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
 export async function catchUp(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
+  await readOpened(context, await context.session.select(path, { refresh: true }), touched)
+}
+
+/** Opens INBOX where another folder is open, and reads what has come there meanwhile. */
+export async function openInbox(context: SyncContext): Promise<void> {
+  const { session, state } = context
+  if (session.selected?.path === 'INBOX') return
+  const selected = await session.select('INBOX')
+  const cursor = state.folderByPath('INBOX')?.cursor ?? null
+  if (cursor === null || !isAsKnown(selected, cursor)) await readOpened(context, selected)
+}
+
+/** By the counts alone, which say nothing of flags where modseqs are missing. */
+function isAsKnown({ uidValidity, uidNext, exists, highestModseq }: SelectedMailbox, cursor: FolderCursor): boolean {
+  const isSame = uidValidity === cursor.uidValidity && uidNext === cursor.uidNext && exists === cursor.exists
+  return isSame && highestModseq !== null && highestModseq === cursor.highestModseq
+}
+
+/** Brings the index up to date with the folder that is open. */
+async function readOpened(context: SyncContext, selected: SelectedMailbox, touched: Touched = []): Promise<void> {
   const { state } = context
-  const selected = await context.session.select(path, { refresh: true })
-  // The list that has it is being stored.
-  if (state.folderByPath(path) === null) await state.exclusive(() => Promise.resolve())
+  const { path } = selected
   const known = requireFolder(state, path).cursor
   const folder = await openCursor(context, requireFolder(state, path), selected)
   const opened = { ...context, folderId: folder.id }
@@ -61,7 +79,7 @@ export async function catchUp(context: SyncContext, path: string, touched: Touch
     await compareFlags(opened, 'all')
   } else if (!hasModseqs(context.session, cursorOf(opened))) await compareFlagsOf(opened, touched)
   // What has left it may have been moved to a folder that is asked seldom, or that NOTIFY told of before.
-  if ((await compareIfDue(opened, selected)) > 0) state.askLook()
+  if ((await compareIfDue(opened, selected, touched === 'all')) > 0) state.askLook()
 }
 
 /** A folder that held nothing, and into which nothing has come since: there is no message to fetch. */
@@ -104,8 +122,6 @@ async function openCursor(
   // After the cursor, so that a crash in between does not report the mail of the folder as gone; repeated at every
   // opening.
   if (known !== null) await forget(context, folder, fresh.uidValidity)
-  // What it holds is to be back-filled, also where a command has opened it.
-  state.moved.found([])
   return requireFolder(state, folder.path)
 }
 
@@ -216,6 +232,7 @@ async function readListed(
     )
     const all = [...messages, ...page.flatMap((uid) => found.get(uid) ?? [])].sort((a, b) => a.uid - b.uid)
     await storeNew(context, all, poison)
+    await context.giveWay?.()
   }
   await passGap(context)
   return uids.length
@@ -275,13 +292,17 @@ async function learnModseq(context: FolderContext, highestModseq: string): Promi
  * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too,
  * where modseqs are missing. Answers how many messages have vanished by another hand than ours.
  */
-export async function compareIfDue(context: FolderContext, selected: SelectedMailbox | null): Promise<number> {
+export async function compareIfDue(
+  context: FolderContext,
+  selected: SelectedMailbox | null,
+  isAsked = false,
+): Promise<number> {
   const { deps, session } = context
   const named = await takeVanished(context)
   const cursor = cursorOf(context)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
-  const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
+  const due = isAsked || deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
   const vanished = named + (isOff ? await compareUids(context, exists) : 0)
   await readNoted(context)

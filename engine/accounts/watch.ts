@@ -1,6 +1,6 @@
 /**
- * Watching an account: IDLE on INBOX on the watching connection; polls of the other folders, and pages of INBOX's old
- * mail, between two IDLEs; everything those polls find on the command connection at its own pace (background.ts).
+ * Watching an account: the one session that reads. IDLE on INBOX; between two IDLEs what API calls wait for, polls of
+ * the other folders, and what those find, and old mail (background.ts). Work in other folders gives way to INBOX.
  *
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives
  * while a fetch is under way is merged. A host is trusted to push once it has pushed to one of its accounts; until then
@@ -16,21 +16,19 @@
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
  * setting.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toAppError } from '../errors.ts'
-import { catchUpFirst } from './background.ts'
+import { answerCalls, type BackgroundOptions, createBackground } from './background.ts'
 import { createFolderPoll } from './folders.ts'
-import { reportGone, reportOwn } from './gone.ts'
+import { goneMeanwhile, reportGone } from './gone.ts'
 import type { FolderCursor } from '../store/records.ts'
-import type { Hosts } from './hosts.ts'
 import type { MailboxStatus, SessionEvent } from './session-types.ts'
-import { catchUp, compareIfDue, hasModseqs, readNew, syncFlags } from './sync.ts'
+import { catchUp, compareIfDue, hasModseqs, openInbox, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
 /** What is reported this soon after IDLE begins, or this late, may be so because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
-/** While folders are asked, and old mail is read, INBOX is heard this often at least. */
+/** While folders are asked or read INBOX is heard this often at least. */
 const turnMs = 300
 /** Polls of a quiet account are at most this many times as far apart: 10 min. */
 export const quietFactor = 13
@@ -39,12 +37,11 @@ export const quietFactor = 13
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
  */
 const lookAgainMs = 500
-/** What has left INBOX may have been moved: the other folders are looked at this long after, once for a burst. */
+/** What has left INBOX may have been moved: the other folders are looked at this long after. */
 const lookForMovedMs = 1000
 
-interface WatchOptions {
+interface WatchOptions extends BackgroundOptions {
   readonly renewMs: number
-  readonly hosts: Hosts
   /** When another access token is due; Infinity = a password. */
   readonly tokenRenewAt: number
   readonly alive: () => void
@@ -58,36 +55,31 @@ interface Stay {
   readonly isWhole: boolean
 }
 
-type Told = Extract<SessionEvent, { readonly type: 'status' }>
-
 /** What the pushes announced and is not read yet, and when which look comes next. */
 type Watch = ReturnType<typeof createWatch>
 
 /** Until the signal aborts. 'rotate' = it is time for a new access token. Rejects when the connection fails. */
-export async function watchInbox(
+export async function watchAll(
   context: SyncContext,
   options: WatchOptions,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
   const { now } = context.deps
   const stop = () => watch.leaveIdle.abort('news')
-  const watch = createWatch(context, options, signal)
+  const over = new AbortController()
+  const watch = createWatch(context, options, AbortSignal.any([signal, over.signal]), stop)
   context.session.listen((event) => {
-    // IDLE goes on meanwhile.
-    if (event.type === 'status' && event.path !== 'INBOX') {
-      hear(watch, event, stop)
-      return
-    }
-    if (event.type !== 'closed' && event.type !== 'folders') judge(watch)
     note(watch, event)
     stop()
   })
-  context.state.onStir(() => stir(watch, stop))
-  context.state.tellNextLook(() => nextPollAt(watch))
-  context.state.moved.onCall(stop)
-  context.state.onLook((path) => {
-    watch.looks.want(path === undefined ? lookForMovedMs : 0, path)
-    stop()
+  context.state.moved.onFound(stop)
+  context.state.watchedBy({
+    stir: () => stir(watch, stop),
+    nextLookAt: () => nextPollAt(watch),
+    look() {
+      watch.looks.want()
+      stop()
+    },
   })
   signal.addEventListener('abort', stop)
   try {
@@ -99,28 +91,34 @@ export async function watchInbox(
       else if (now() >= options.tokenRenewAt) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
       else if (now() >= nextPollAt(watch)) await poll(watch)
-      else if (context.state.moved.isPageDue()) await readOld(watch)
+      else if (watch.heard.size > 0) await takeHeard(watch)
+      else if (await watch.background.work()) await hearInbox(watch)
       else await idle(watch)
     }
     return 'stopped'
   } finally {
+    over.abort()
     signal.removeEventListener('abort', stop)
   }
 }
 
-function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal) {
-  return {
+function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal, wake: () => void) {
+  const others: SyncContext = { ...context, giveWay: () => giveWay(watch) }
+  const watch = {
     context,
+    /** For work in other folders. */
+    others,
     options,
     signal,
+    background: createBackground(others, options, wake, signal),
     folders: createFolderPoll(context),
     looks: createLooks(context.deps.now),
-    host: options.hosts.of(context.state.account.server),
+    host: options.host,
+    isGivingWay: false,
     /** INBOX has moved, and nothing had been pushed: a poll found it, or the end of IDLE. */
     missed: false,
     /** The last STATUS of folders by NOTIFY, until they are taken one after the other. */
     heard: new Map<string, MailboxStatus>(),
-    isHearing: false,
     stay: null as Stay | null,
     /** The server has reported something since the last poll, not to it. */
     reported: false,
@@ -138,6 +136,7 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     /** The last IDLE ended then, or the server was asked for news. */
     heardAt: context.deps.now(),
   }
+  return watch
 }
 
 /** Told in the middle of IDLE = pushed. Told when its time is over = the server waits to be asked. */
@@ -162,38 +161,26 @@ function stir(watch: Watch, wake: () => void): void {
 }
 
 function note(watch: Watch, event: SessionEvent): void {
+  const { session, state } = watch.context
   if (event.type === 'closed') watch.closed = toAppError(event.error ?? new Error('connection closed'))
-  else if (event.type === 'flags') watch.flags = true
-  else if (event.type === 'folders') watch.looks.want(lookForMovedMs)
-  else watch.news = true
-}
-
-/** Another folder than INBOX: it is caught up over the command connection. */
-function hear(watch: Watch, { path, status }: Told, wake: () => void): void {
-  if (watch.context.state.folderByPath(path) === null) {
-    watch.looks.want(lookForMovedMs)
-    wake()
-    return
+  else if (event.type === 'folders') watch.looks.want()
+  else if (event.type === 'status' && event.path !== 'INBOX') watch.heard.set(event.path, event.status)
+  else if (event.type !== 'status' && session.selected !== null && session.selected.path !== 'INBOX')
+    state.moved.found([session.selected.path])
+  else {
+    judge(watch)
+    if (event.type === 'flags') watch.flags = true
+    else watch.news = true
   }
-  watch.heard.set(path, status)
-  if (!watch.isHearing) void takeHeard(watch, wake)
 }
 
-/** Never rejects. */
-async function takeHeard(watch: Watch, wake: () => void): Promise<void> {
-  const { heard, context, folders } = watch
-  watch.isHearing = true
-  try {
-    for (const [path, status] of heard) {
-      heard.delete(path)
-      if (await folders.hear(path, status)) context.state.moved.found([path])
-      context.state.stir()
-    }
-  } catch (error) {
-    watch.closed ??= toAppError(error)
-    wake()
-  } finally {
-    watch.isHearing = false
+/** Of other folders than INBOX, by NOTIFY. */
+async function takeHeard({ heard, context: { state }, folders, looks }: Watch): Promise<void> {
+  for (const [path, status] of heard) {
+    heard.delete(path)
+    if (state.folderByPath(path) === null) looks.want()
+    else if (await folders.hear(path, status)) state.moved.found([path])
+    state.stir()
   }
 }
 
@@ -202,40 +189,23 @@ async function readPushed(watch: Watch): Promise<void> {
   const { context } = watch
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
-  const { news, flags } = watch
-  if (!news && !flags) return
+  if (!watch.news && !watch.flags) return
   context.state.stir()
+  await openInbox(context)
+  const { news, flags } = watch
   Object.assign(watch, { news: false, flags: false })
   const folder = { ...context, folderId: inbox.id }
   if (news) await readNew(folder)
   if (flags) await syncFlags(folder, null)
-  if (!watch.news && (await compareIfDue(folder, null)) > 0) watch.looks.want(lookForMovedMs)
+  if (!watch.news && (await compareIfDue(folder, null)) > 0) watch.looks.want()
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
-/** INBOX for API calls, which have changed it. */
-async function readForCalls({ context }: Watch): Promise<void> {
+/** The list of folders, and folders that API calls have changed, or ask for. */
+async function readForCalls({ context, others, folders }: Watch): Promise<void> {
   const { moved } = context.state
-  if (!moved.isCalled()) return
-  await moved.answerCalls((touched) => catchUpFirst(context, 'INBOX', touched))
-  await reportOwn(context.deps, context.state)
-}
-
-/** A page of INBOX's old mail. */
-async function readOld(watch: Watch): Promise<void> {
-  await readPage(watch)
-  await giveWay(watch)
-  // The next page may be asked for by now: IDLE need not begin before.
-  await nextTurn()
-}
-
-/** A server without modseqs gives flags as of the last news that it told. */
-async function readPage({ context }: Watch): Promise<void> {
-  const { state, session } = context
-  if (!state.moved.isPageDue()) return
-  const cursor = inboxCursor(context)
-  if (cursor && !hasModseqs(session, cursor)) await session.noop()
-  await state.moved.readPage(session)
+  await moved.answerLists(async () => moved.found(await folders.list()))
+  await answerCalls(others)
 }
 
 function nextPollAt({ context, polledAt, pollMs, stirredAt, looks }: Watch): number {
@@ -252,6 +222,7 @@ function nextAskAt({ context, host, missed, askedAt }: Watch): number {
 async function ask(watch: Watch): Promise<void> {
   const { context, folders } = watch
   watch.askedAt = context.deps.now()
+  await openInbox(context)
   await context.session.noop()
   if (!watch.news && !watch.flags && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
 }
@@ -259,40 +230,59 @@ async function ask(watch: Watch): Promise<void> {
 /** Asks for the counts of all folders. INBOX moved and nothing was reported: IDLE missed something. */
 async function poll(watch: Watch): Promise<void> {
   const { context, options, folders, looks, reported, stirredAt } = watch
+  await openInbox(context)
   const look = looks.begin()
   const begunAt = context.deps.now()
   watch.stirredAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
-  const before = inboxCursor(context)
+  let before = inboxCursor(context)
   const moved = await folders.poll(look, async () => {
-    await giveWay(watch)
-    await readPage(watch)
+    await hearInbox(watch)
+    await openInbox(context)
+    if (!(await watch.background.work())) return
+    await openInbox(context)
+    // What came while another folder was open could not be pushed.
+    before = inboxCursor(context)
   })
   if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
   const found = hasNews(before, inboxCursor(context))
   const compares = watch.pollMs < quietFactor * often
   if (compares && !moved.includes('INBOX')) await compareInbox(context)
   const uncompared = compares ? folders.uncompared() : []
-  context.state.moved.found([...moved, ...uncompared], Math.min(begunAt, folders.askedAt))
+  context.state.moved.found(
+    [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
+    Math.min(begunAt, folders.askedAt),
+  )
   const isHolding = await reportGone(context.deps, context.state)
-  if (look !== null) looks.end()
+  if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const isQuiet = moved.length === 0 && look === null && !isHolding && stirredAt === Number.POSITIVE_INFINITY
+  const isQuiet = moved.length === 0 && !look && !isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }
 
-/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind a page. */
-async function giveWay(watch: Watch): Promise<void> {
+/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind other folders. */
+async function hearInbox(watch: Watch): Promise<void> {
   const { session, deps } = watch.context
   if (deps.now() - watch.heardAt >= turnMs) {
-    await session.noop()
+    await (session.selected?.path === 'INBOX' ? session.noop() : openInbox(watch.context))
     watch.heardAt = deps.now()
   }
   await readForCalls(watch)
   await readPushed(watch)
+}
+
+/** Between the pages of another folder, which is open afterwards. */
+async function giveWay(watch: Watch): Promise<void> {
+  const { session } = watch.context
+  const open = session.selected
+  if (watch.isGivingWay || open === null) return
+  watch.isGivingWay = true
+  await hearInbox(watch).finally(() => (watch.isGivingWay = false))
+  if (open.path === 'INBOX') await openInbox(watch.context)
+  else if ((await session.select(open.path)).uidValidity !== open.uidValidity) throw goneMeanwhile()
 }
 
 async function compareInbox(context: SyncContext): Promise<void> {
@@ -308,15 +298,21 @@ function hasNews(before: FolderCursor | null, after: FolderCursor | null): boole
   return after?.uidNext !== before?.uidNext || after?.exists !== before?.exists
 }
 
-const isWanted = ({ state }: SyncContext): boolean => state.moved.isCalled() || state.moved.isPageDue()
-
 async function idle(watch: Watch): Promise<void> {
-  const { context, options, signal } = watch
+  const { context, options, signal, background } = watch
   const { now } = context.deps
+  await openInbox(context)
   watch.leaveIdle = new AbortController()
-  if (watch.news || watch.flags || watch.closed !== null || signal.aborted || isWanted(context)) return
+  const isTold = watch.news || watch.flags || watch.heard.size > 0
+  if (isTold || watch.closed !== null || signal.aborted || background.isDue()) return
   const from = now()
-  const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch), options.tokenRenewAt)
+  const dueAt = Math.min(
+    from + options.renewMs,
+    nextPollAt(watch),
+    nextAskAt(watch),
+    options.tokenRenewAt,
+    background.at,
+  )
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
   watch.stay = { from, until, isWhole: until < watch.lookAgainAt }
   await context.session.idle(until - from, watch.leaveIdle.signal)
@@ -326,38 +322,27 @@ async function idle(watch: Watch): Promise<void> {
 }
 
 const distanceMs = 5000
-/** The same where an API call waits for a folder. */
-const namedDistanceMs = 2000
 /** A slow server is looked at more seldom: a look takes at most a tenth of the time. */
 const share = 10
 
 export function createLooks(now: () => number) {
-  let paths = new Set<string>()
   let wantedAt = Number.POSITIVE_INFINITY
   let begunAt = 0
   let endedAt = 0
-  const dueAt = (): number => {
-    const distance = paths.size > 0 ? namedDistanceMs : distanceMs
-    return Math.max(wantedAt, endedAt + Math.max(distance, (endedAt - begunAt) * share))
-  }
+  const dueAt = (): number => Math.max(wantedAt, endedAt + Math.max(distanceMs, (endedAt - begunAt) * share))
   return {
     /** When the next look is due, in ms since 1970; Infinity = none is wanted. */
     get at(): number {
       return dueAt()
     },
-    /** A look is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder. */
-    want(afterMs: number, path?: string): void {
-      if (path !== undefined) paths.add(path)
-      wantedAt = Math.min(wantedAt, now() + afterMs)
-    },
-    /** Begins the look that is due, and answers the paths that were named; null = none is due. */
-    begin(): ReadonlySet<string> | null {
-      if (now() < dueAt()) return null
+    /** What has left a folder may have been moved: a look is wanted, once for a burst. */
+    want: (): void => void (wantedAt = Math.min(wantedAt, now() + lookForMovedMs)),
+    /** Begins the look that is due. */
+    begin(): boolean {
+      if (now() < dueAt()) return false
       begunAt = now()
       wantedAt = Number.POSITIVE_INFINITY
-      const taken = paths
-      paths = new Set()
-      return taken
+      return true
     },
     end(): void {
       endedAt = now()

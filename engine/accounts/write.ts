@@ -3,7 +3,6 @@
  * goes what it adds to the user's contacts: who wrote, whose mail was replied to, and whom else the mail names. Replies
  * and the mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
  */
-import { AppError } from '../errors.ts'
 import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './gone.ts'
@@ -27,6 +26,8 @@ export interface SyncContext {
   readonly deps: SyncDeps
   readonly state: AccountState
   readonly session: Session
+  /** Between two pages of long work in another folder than INBOX, which is open afterwards as before. */
+  readonly giveWay?: () => Promise<void>
 }
 
 type InFolder = Pick<FolderContext, 'state' | 'folderId'>
@@ -129,13 +130,6 @@ interface Reading {
   readonly move: (cursor: FolderCursor) => FolderCursor
 }
 
-/** UIDs of an earlier or later UIDVALIDITY than the cursor's mean nothing: the folder has to be opened anew. */
-function isRenumbered({ session }: SyncContext, { path }: FolderRecord, { uidValidity }: FolderCursor): boolean {
-  const { selected } = session
-  if (selected === null || selected.path !== path || selected.uidValidity === null) return false
-  return selected.uidValidity !== uidValidity
-}
-
 export async function storeRead(context: FolderContext, reading: Reading): Promise<void> {
   const { state, deps } = context
   const { messages, source, move } = reading
@@ -144,8 +138,6 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
   await commit(context, async (cursor, folder) => {
-    if (isRenumbered(context, folder, cursor))
-      throw new AppError('network', `${folder.path} was numbered anew while it was read`, { retryAfterMs: 1000 })
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }

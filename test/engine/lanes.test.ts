@@ -12,17 +12,17 @@ function gate() {
 }
 
 suite('a lane', () => {
-  test('API calls before live sync before back-fill, each kind in its order, one at a time', async () => {
+  test('API calls before the pieces of streams, each kind in its order, one at a time', async () => {
     const lane = createLane()
     const order: string[] = []
     const first = gate()
-    const blocking = lane.run('backfill', () => first.promise)
-    const task = (priority: Priority, name: string) => lane.run(priority, () => Promise.resolve(void order.push(name)))
-    const tasks = [task('backfill', 'b1'), task('live', 'l1'), task('api', 'a1'), task('live', 'l2'), task('api', 'a2')]
-    assert.equal(lane.pending, 6)
+    const blocking = lane.run(() => first.promise)
+    const task = (priority: Priority, name: string) => lane.run(() => Promise.resolve(void order.push(name)), priority)
+    const tasks = [task('stream', 's1'), task('api', 'a1'), task('stream', 's2'), task('api', 'a2')]
+    assert.equal(lane.pending, 5)
     first.open()
     await Promise.all([blocking, ...tasks])
-    assert.deepEqual(order, ['a1', 'a2', 'l1', 'l2', 'b1'])
+    assert.deepEqual(order, ['a1', 'a2', 's1', 's2'])
     assert.equal(lane.pending, 0)
   })
 
@@ -36,7 +36,7 @@ suite('a lane', () => {
           let running = 0
           let most = 0
           const work = fails.map((fail) =>
-            lane.run('live', async () => {
+            lane.run(async () => {
               running += 1
               most = Math.max(most, running)
               await Promise.resolve()
@@ -60,11 +60,11 @@ suite('a lane', () => {
   test('who gives up waiting is not run, and does not hold up the others', async () => {
     const lane = createLane()
     const first = gate()
-    const blocking = lane.run('live', () => first.promise)
+    const blocking = lane.run(() => first.promise)
     const stop = new AbortController()
     let ran = false
-    const given = lane.run('api', () => Promise.resolve((ran = true)), stop.signal)
-    const next = lane.run('live', () => Promise.resolve('next'))
+    const given = lane.run(() => Promise.resolve((ran = true)), 'api', stop.signal)
+    const next = lane.run(() => Promise.resolve('next'))
     stop.abort(new AppError('timeout', 'too late'))
     await assert.rejects(given, (error) => isAppError(error, 'timeout'))
     assert.equal(lane.pending, 2)
@@ -73,7 +73,7 @@ suite('a lane', () => {
     await blocking
     assert.equal(ran, false)
     await assert.rejects(
-      lane.run('api', () => Promise.resolve(), stop.signal),
+      lane.run(() => Promise.resolve(), 'api', stop.signal),
       (error) => isAppError(error, 'timeout'),
     )
   })

@@ -13,18 +13,14 @@ import { spool, type Spooled } from '../../spool.ts'
 import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import { isMarked, liesAt } from '../../store/rows.ts'
 import { createExclusiveByKey } from '../../waits.ts'
-import { catchUpFirst } from '../background.ts'
-import { createFolderPoll } from '../folders.ts'
 import { normalFlags } from '../plan.ts'
 import type { FlagChange, Placed, Session } from '../session-types.ts'
-import { moveCursor, type SyncContext } from '../write.ts'
 import {
+  byReader,
   type CommandDeps,
   knownThere,
   onLink,
   openFirst,
-  openFolder,
-  readFolder,
   unlessRefused,
   type WriteContext,
   writing,
@@ -42,13 +38,13 @@ function folderCommands(deps: CommandDeps) {
   return {
     /** Folders as the store has them are enough for most; this asks the server anew and reconciles. */
     async refreshFolders(accountId: string): Promise<FolderRecord[]> {
-      await relisted(deps, accountId, () => Promise.resolve())
+      await byReader(deps, accountId, ({ moved }) => moved.relist())
       return deps.sync.store.folders.list(accountId)
     },
     async createFolder(accountId: string, path: string): Promise<FolderRecord> {
       await relisted(deps, accountId, (session) => session.createMailbox(path))
       return onLink(deps, accountId, async (context) => {
-        await openFolder(context, path)
+        await openFirst(context.state, path)
         const folder = context.state.folderByPath(path)
         if (folder !== null) return folder
         throw new AppError('server_refused', `folder ${path}: the server made it under another name`)
@@ -65,21 +61,15 @@ function folderCommands(deps: CommandDeps) {
       }),
     /** Reads what is new in the folder now, and answers when the index says the same. */
     syncFolder: (accountId: string, path: string): Promise<void> =>
-      onLink(deps, accountId, (context) =>
-        path === 'INBOX' ? readFolder(context, path) : catchUpFirst(context, path),
-      ),
+      byReader(deps, accountId, ({ moved }) => moved.read(path)),
     /**
      * Compares all that the index knows of the folder with the server, flags too, and reads what is missing, also what
      * the server did not give before.
      */
     readAnew: (accountId: string, path: string): Promise<void> =>
-      onLink(deps, accountId, async (context) => {
-        await openFolder(context, path)
-        const folder = context.state.folderByPath(path)
-        if (folder?.cursor === null || folder?.cursor === undefined) throw notFound('folder', path)
-        const there = { ...context, folderId: folder.id }
-        await moveCursor(there, (cursor) => ({ ...cursor, comparedAt: 0 }))
-        await readFolder(context, path, 'all')
+      byReader(deps, accountId, async ({ moved, folderByPath }) => {
+        if (folderByPath(path)?.selectable !== true) throw notFound('folder', path)
+        await moved.read(path, 'all')
       }),
   }
 }
@@ -90,16 +80,14 @@ async function relisted(
   accountId: string,
   change: (session: Session) => Promise<void>,
 ): Promise<void> {
-  const relist = async (context: SyncContext): Promise<void> =>
-    context.state.moved.found(await createFolderPoll(context).list({ reopen: true }))
-  await onLink(deps, accountId, async (context) => {
+  await onLink(deps, accountId, async ({ session, state: { moved } }) => {
     try {
-      await change(context.session)
+      await change(session)
     } catch (error) {
-      if (isAppError(error, 'conflict') || isAppError(error, 'not_found')) await relist(context)
+      if (isAppError(error, 'conflict') || isAppError(error, 'not_found')) await moved.relist()
       throw error
     }
-    await relist(context)
+    await moved.relist()
   })
 }
 
@@ -156,7 +144,7 @@ function transferCommands(deps: TransferDeps) {
 async function handOver(deps: TransferDeps, given: Transfer, whole: Spooled): Promise<void> {
   const { kind, message, to, change } = given
   const act = async (context: WriteContext) => {
-    await openFirst(context, to)
+    await openFirst(context.state, to.path)
     context.touch(to.path)
     const found = await unlessRefused(findLike(context.session, whole, given))
     if (found === null) return { placed: await appendNew(context, given, whole), isNew: true }

@@ -10,10 +10,9 @@ import { isView } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
 import { withinTime } from '../../waits.ts'
 import { isGivenUp, reportOwn, saysGone, tellsLost } from '../gone.ts'
-import { notBegun, type Link, type Priority } from '../link.ts'
+import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
-import { catchUp, type Touched } from '../sync.ts'
 import type { SyncContext } from '../write.ts'
 
 export interface LiveAccount {
@@ -40,10 +39,28 @@ export async function onLink<T>(
 ): Promise<T> {
   const once = async (): Promise<T> => {
     const { link, state } = await live(accountId)
-    return link.run(priority, (session) => work({ deps: sync, state, session }), moreMs)
+    return link.run((session) => work({ deps: sync, state, session }), priority, moreMs)
   }
   return once().catch((error: unknown) => {
     if (!notBegun(error)) throw error
+    return once()
+  })
+}
+
+/** What the watching session does for a call, in the same time: the command connection is not opened for it. */
+export async function byReader(
+  { live, sync }: CommandDeps,
+  accountId: string,
+  work: (state: AccountState) => Promise<void>,
+): Promise<void> {
+  const once = async (): Promise<void> => {
+    const { state } = await live(accountId)
+    await withinTime(sync.config.MAILROOM_COMMAND_TIMEOUT, work(state), () => {
+      throw busy()
+    })
+  }
+  await once().catch((error: unknown) => {
+    if (!wasRenewed(error)) throw error
     return once()
   })
 }
@@ -59,12 +76,6 @@ export interface WriteContext extends SyncContext {
 /** A departure that other folders hold up for longer is told after the answer. */
 const settleMs = 2000
 
-/** The progress of a command. */
-interface Outcome<T> {
-  readonly touched: Map<string, readonly number[]>
-  done?: { readonly value: T; readonly state: AccountState; readonly inbox: Promise<void>; readonly mark: number }
-}
-
 /**
  * A command that writes on the server. `act` does it; the answer waits until the folders that it touched have been read
  * after that, so that the caller reads its own write. Nothing of the command is stored. Where the folders cannot be
@@ -79,76 +90,49 @@ export async function writing<T>(
   const { now, config } = deps.sync
   const moreMs = (upload?.size ?? 0) / bytesInMs
   const until = now() + config.MAILROOM_COMMAND_TIMEOUT + moreMs
-  const outcome: Outcome<T> = { touched: new Map() }
   const acting = upload === undefined ? act : (context: WriteContext) => upload.holding(() => act(context))
-  const work = (context: SyncContext): Promise<void> => actAndRead(context, outcome, acting)
-  await onLink(deps, accountId, work, 'api', moreMs).catch((error: unknown) => {
-    if (outcome.done === undefined) throw error
-    // The background reads what is left.
-    outcome.done.state.moved.found([])
-  })
-  const { done } = outcome
-  if (done === undefined) throw new Error('a command without an outcome')
-  const { value, state, inbox, mark } = done
-  const told = inbox
-    .then(() => (state.hints.departures.isEmpty() ? null : withinTime(settleMs, state.moved.settled(mark))))
-    .then(() => reportOwn(deps.sync, state))
-    // The connection has ended, or the store is away: the next one reads and tells what the server has done.
-    .catch(() => state.moved.found([]))
-  await withinTime(Math.max(0, until - now()), told)
+  const work = (context: SyncContext) => actAndRead(context, acting, until)
+  const { value, state, mark } = await onLink(deps, accountId, work, 'api', moreMs)
+  if (state.hints.departures.isEmpty()) return value
+  const told = withinTime(settleMs, state.moved.settled(mark)).then(() => reportOwn(deps.sync, state))
+  // The connection has ended, or the store is away: the next one reads and tells what the server has done.
+  await withinTime(
+    Math.max(0, until - now()),
+    told.catch(() => undefined),
+  )
   return value
 }
 
-async function actAndRead<T>(
-  context: SyncContext,
-  outcome: Outcome<T>,
-  act: (context: WriteContext) => Promise<T>,
-): Promise<void> {
-  const { deps, state } = context
-  const { touched } = outcome
-  touched.clear()
+/** The next command begins when this one is in the index, or its time is over. */
+async function actAndRead<T>(context: SyncContext, act: (context: WriteContext) => Promise<T>, until: number) {
+  const { state } = context
+  const touched = new Map<string, readonly number[]>()
   const touch: WriteContext['touch'] = (path, uids = []) => {
     state.moved.expect(path)
     touched.set(path, [...(touched.get(path) ?? []), ...uids])
   }
-  const readInbox = (): Promise<void> => {
-    const uids = touched.get('INBOX')
-    return uids === undefined ? Promise.resolve() : state.moved.readInbox(uids).catch(() => undefined)
-  }
-  const others = (): string[] => [...touched.keys()].filter((path) => path !== 'INBOX')
+  const readTouched = (): Promise<unknown> =>
+    Promise.allSettled(Array.from(touched, ([path, uids]) => state.moved.read(path, uids)))
   try {
     const value = await act({ ...context, touch })
     const mark = state.moved.mark()
-    outcome.done = { value, state, inbox: readInbox(), mark }
+    await withinTime(Math.max(0, until - context.deps.now()), readTouched())
+    return { value, state, mark }
   } catch (error) {
     // The command may have done a part, or all of its work.
-    void readInbox()
-    state.moved.found(others())
+    void readTouched()
     throw error
   }
-  for (const path of others()) await state.moved.catchUp(path, () => catchUp(context, path, touched.get(path)))
-  await reportOwn(deps, state)
-}
-
-/** INBOX is read by the watching session alone. */
-export function readFolder(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
-  return path === 'INBOX' ? context.state.moved.readInbox(touched) : catchUp(context, path, touched)
 }
 
 /**
- * What arrives in a folder that was never opened would be taken for its history. A folder that the store has before the
- * memory is waited for: the list that has it is being stored.
+ * What arrives in a folder that was never opened would be taken for its history. A folder that holds no mail
+ * (\\Noselect), or is refused, is not opened.
  */
-export async function openFirst(context: SyncContext, { id, path }: FolderRecord): Promise<void> {
-  const { folders, exclusive } = context.state
-  if (!folders.has(id)) await exclusive(() => Promise.resolve())
-  if (folders.get(id)?.cursor === null) await openFolder(context, path)
-}
-
-/** A folder that holds no mail (\\Noselect), or is refused, is not opened. */
-export async function openFolder(context: SyncContext, path: string): Promise<void> {
-  if (context.state.folderByPath(path)?.selectable !== true) return
-  await readFolder(context, path).catch((error: unknown) => {
+export async function openFirst({ folderByPath, moved }: AccountState, path: string): Promise<void> {
+  const folder = folderByPath(path)
+  if (folder?.selectable === false || (folder?.cursor ?? null) !== null) return
+  await moved.read(path).catch((error: unknown) => {
     if (!isAppError(error, 'server_refused')) throw error
   })
 }
@@ -241,9 +225,9 @@ export type Here = Pick<SyncContext, 'state' | 'session'>
 
 type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
 
-/** Has the folders looked at; until then it is not known where the mail of this one is. */
+/** Has the folder read; until then it is not known where its mail is. */
 function lost({ state }: Here, { path }: Place, cause?: unknown): AppError {
-  state.askLook(path)
+  state.moved.found([path])
   return readAnew(path, cause)
 }
 
@@ -279,7 +263,7 @@ export async function inPlace<T>(
     await selectPlace(here, at, true)
     done = await tried()
   }
-  if (done === null) here.state.askLook(at.path)
+  if (done === null) here.state.moved.found([at.path])
   return done
 }
 

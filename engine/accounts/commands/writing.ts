@@ -65,7 +65,7 @@ export function writeCommands(deps: CommandDeps) {
     /** Answers the id of the message; null when the server does not say where it lies, or the index lacks it yet. */
     async append(to: FolderRecord, letter: Letter): Promise<string | null> {
       const act = async (context: WriteContext): Promise<Placed> => {
-        await openFirst(context, to)
+        await openFirst(context.state, to.path)
         return appendTo(context, to, letter)
       }
       const { newUid, uidValidity } = await writing(deps, to.accountId, act, letter.literal)
@@ -189,7 +189,7 @@ function firstFolder(state: AccountState, { placements }: MessageRecord): string
 /** false when the server does not have the message there any more. */
 async function transfer(context: WriteContext, { kind, message, at, to }: Transfer): Promise<boolean> {
   const { state, session } = context
-  await openFirst(context, to)
+  await openFirst(context.state, to.path)
   context.touch(to.path)
   const act = () => inPlace(context, at, () => session[kind](at.uid, to.path))
   if (kind === 'move') context.touch(at.path, [at.uid])

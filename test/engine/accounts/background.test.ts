@@ -1,87 +1,91 @@
-/**
- * Back-fill in turns: what an account asks for, what counts as progress, and when its turn is over. And what is read
- * before the next poll.
- */
+/** What the watching session reads besides INBOX: in whose name, what holds it up, and what is read before a poll. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
 import { backfillFirst, createBackground } from '../../../engine/accounts/background.ts'
 import { createHosts } from '../../../engine/accounts/hosts.ts'
-import { createLink, type Link } from '../../../engine/accounts/link.ts'
+import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { type Asked, createFairQueue, type FairQueue } from '../../../engine/fair-queue.ts'
-import { mail } from '../../support/mail.ts'
+import { pause } from '../../../engine/waits.ts'
 import { fullCapabilities } from '../../support/imap-server/index.ts'
-import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
 import { watchingAccounts } from './running.ts'
-import { accountId, fill, letter, openStage, type Stage } from './stage.ts'
+import { accountId, fill, letter, openStage } from './stage.ts'
 
 const count = 5
 const host = createHosts().of('mail.example.com')
 
-/** The connection for commands. */
-function linkTo(t: TestContext, { server }: Stage): Link {
-  return createLink({
-    login: () => openTest(t, server, { auth: { password: 'secret' } }),
-    idleCloseMs: 5000,
-    waitMs: 2000,
-  })
+interface Options {
+  readonly backfilling?: FairQueue
+  readonly onComplete?: () => Promise<void>
 }
 
-/** Reads the old mail of a folder in batches of one; `batchMs` pass on the clock with each. */
-async function backfilled(
-  t: TestContext,
-  { batchMs, waiting }: { readonly batchMs: number; readonly waiting: number },
-) {
-  let now = Date.now()
+/** What the watching session does, but for INBOX. Answers how to stop. */
+function reading(context: SyncContext, { backfilling, onComplete = () => Promise.resolve() }: Options = {}) {
+  const places = backfilling ?? createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
+  const stop = new AbortController()
+  const options = { host, backfilling: places, onComplete }
+  const background = createBackground(context, options, () => undefined, stop.signal)
+  const loop = async (): Promise<void> => {
+    while (!stop.signal.aborted) if (!(await background.work())) await pause(10, stop.signal)
+  }
+  const running = loop()
+  return async (): Promise<void> => {
+    stop.abort()
+    await running
+  }
+}
+
+test('each page of old mail has a place, which the account asks for in its own name', async (t) => {
   const user = { folders: { INBOX: [], Archive: [] } }
-  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '1' }, user, now: () => now })
-  for (let n = 1; n <= count; n += 1) stage.server.append('ann', 'Archive', mail({ to: 'ann', subject: `old ${n}` }))
-  const { state, catchUp } = await stage.work()
-  await catchUp('INBOX')
-  await catchUp('Archive')
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '1' }, user })
+  for (let n = 1; n <= count; n += 1) stage.server.append('ann', 'Archive', letter(`old ${n}`))
+  const { context, catchUp } = await stage.work()
+  for (const path of ['INBOX', 'Archive']) await catchUp(path)
   const asked: Asked[] = []
   const queue = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
-  const watched: FairQueue = {
-    waiting,
+  const backfilling: FairQueue = {
+    waiting: 0,
     developers: 1,
-    async run(who, work, signal) {
+    run(who, work, signal) {
       asked.push(who)
-      return queue.run(who, work, signal).finally(() => (now += batchMs))
+      return queue.run(who, work, signal)
     },
   }
-  const link = linkTo(t, stage)
-  const done = Promise.withResolvers<undefined>()
-  const stop = new AbortController()
+  const done = Promise.withResolvers<null>()
   const onComplete = (): Promise<void> => {
-    done.resolve(undefined)
+    done.resolve(null)
     return Promise.resolve()
   }
-  const background = createBackground({ sync: stage.deps, state, link, host, backfilling: watched, onComplete })
-  const running = background(stop.signal)
-  await Promise.race([done.promise, running])
-  stop.abort()
-  await Promise.all([running, link.close()])
+  const stop = reading(context, { backfilling, onComplete })
+  await done.promise
+  await stop()
   assert.deepEqual(await stage.subjects('Archive'), ['old 1', 'old 2', 'old 3', 'old 4', 'old 5'])
-  return { asked, searches: stage.server.log.filter(({ line }) => /^C: .*UID SEARCH/.test(line)).length }
-}
+  const own = { developerId: 'c'.repeat(24), key: accountId, urgent: false }
+  assert.deepEqual(
+    asked,
+    Array.from({ length: count }, () => own),
+  )
+})
 
-suite('back-fill in turns', () => {
-  test('an account asks in its own name, and goes on before others during its turn', async (t) => {
-    const { asked } = await backfilled(t, { batchMs: 100, waiting: 1 })
-    assert(asked.every(({ key, developerId }) => key === accountId && developerId === 'c'.repeat(24)))
-    assert.deepEqual(
-      asked.map(({ urgent }) => urgent),
-      [false, ...Array.from({ length: asked.length - 1 }, () => true)],
-    )
-  })
-
-  test('its turn is over after 30 s while others wait, and only then', async (t) => {
-    const shared = await backfilled(t, { batchMs: 16_000, waiting: 1 })
-    assert(shared.asked.filter(({ urgent }) => !urgent).length >= 3, JSON.stringify(shared.asked))
-    const alone = await backfilled(t, { batchMs: 16_000, waiting: 0 })
-    assert(alone.searches < shared.searches, `${alone.searches} searches alone, ${shared.searches} with others`)
-  })
+test('a place that comes when nothing is left to read is given back', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'Archive', 1)
+  const { context, state, catchUp, readAll } = await stage.work()
+  for (const path of state.folders.values().map((folder) => folder.path)) await catchUp(path)
+  const given = Promise.withResolvers<unknown>()
+  const backfilling: FairQueue = {
+    waiting: 0,
+    developers: 1,
+    async run(_who, work) {
+      await readAll()
+      const answer = await work(new AbortController().signal)
+      given.resolve(null)
+      return answer
+    },
+  }
+  const stop = reading(context, { backfilling })
+  await given.promise
+  await stop()
 })
 
 suite('a folder that is refused, and whether completion waits for it', () => {
@@ -119,16 +123,12 @@ suite('a folder that is refused, and whether completion waits for it', () => {
       },
       /** Answers how many messages were read when it was complete. */
       async complete(meanwhile: () => Promise<void>): Promise<number> {
-        const link = linkTo(t, stage)
-        const backfilling = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
         const done = Promise.withResolvers<number>()
         const onComplete = async (): Promise<void> => done.resolve((await stage.subjects('Archive')).length)
-        const stop = new AbortController()
-        const running = createBackground({ sync: stage.deps, state, link, host, backfilling, onComplete })(stop.signal)
+        const stop = reading(context, { onComplete })
         await meanwhile()
         const read = await done.promise
-        stop.abort()
-        await Promise.all([running, link.close()])
+        await stop()
         return read
       },
     }
@@ -158,9 +158,8 @@ suite('what is read at once, not at the next poll', () => {
   test('a folder that moved, while the back-fill of another waits for its place', async (t) => {
     const stage = await openStage(t, { user: { folders: { INBOX: [], Archive: [], Old: [] } } })
     fill(stage.server, 'Old', 3)
-    const { state, catchUp } = await stage.work()
+    const { state, context, catchUp } = await stage.work()
     for (const path of ['INBOX', 'Archive', 'Old']) await catchUp(path)
-    const link = linkTo(t, stage)
     const asked = Promise.withResolvers<undefined>()
     const taken: FairQueue = {
       waiting: 1,
@@ -171,17 +170,12 @@ suite('what is read at once, not at the next poll', () => {
           signal?.addEventListener('abort', () => reject(new Error('ended')))
         }),
     }
-    const onComplete = (): Promise<void> => Promise.resolve()
-    const stop = new AbortController()
-    const running = createBackground({ sync: stage.deps, state, link, host, backfilling: taken, onComplete })(
-      stop.signal,
-    )
+    const stop = reading(context, { backfilling: taken })
     await asked.promise
     stage.server.append('ann', 'Archive', letter('new'))
     state.moved.found(['Archive'])
     await until('read', async () => (await stage.subjects('Archive')).length === 1)
-    stop.abort()
-    await Promise.all([running, link.close()])
+    await stop()
   })
 
   const noPoll = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_LIST: '1h' }
@@ -215,41 +209,11 @@ suite('what is read at once, not at the next poll', () => {
   test('a folder that was refused, when the wait is over', async (t) => {
     const stage = await openStage(t, { user: { folders: { INBOX: [], Archive: [] } } })
     stage.server.append('ann', 'Archive', letter('old'))
-    const { state, catchUp } = await stage.work()
+    const { state, context, catchUp } = await stage.work()
     await catchUp('INBOX')
     state.change((await stage.folder('Archive')).id, { failures: 1, parkedUntil: Date.now() + 300 })
-    const link = linkTo(t, stage)
-    const backfilling = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
-    const onComplete = (): Promise<void> => Promise.resolve()
-    const stop = new AbortController()
-    const running = createBackground({ sync: stage.deps, state, link, host, backfilling, onComplete })(stop.signal)
+    const stop = reading(context)
     await until('read', async () => (await stage.subjects('Archive')).length === 1)
-    stop.abort()
-    await Promise.all([running, link.close()])
+    await stop()
   })
-})
-
-test('a batch that is being stored when all is read is stored before that is told', async (t) => {
-  const stage = await openStage(t)
-  const { state, readAll } = await stage.work()
-  await readAll()
-  const steps: string[] = []
-  const stored = state.exclusive(async () => {
-    await turn()
-    steps.push('stored')
-  })
-  const told = Promise.withResolvers<null>()
-  const onComplete = (): Promise<void> => {
-    steps.push('told')
-    told.resolve(null)
-    return Promise.resolve()
-  }
-  const link = linkTo(t, stage)
-  const backfilling = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
-  const stop = new AbortController()
-  const running = createBackground({ sync: stage.deps, state, link, host, backfilling, onComplete })(stop.signal)
-  await Promise.all([stored, told.promise])
-  stop.abort()
-  await Promise.all([running, link.close()])
-  assert.deepEqual(steps, ['stored', 'told'])
 })

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
-import { cursorOf } from '../../../engine/accounts/write.ts'
+import { backfillFirst, backfillOpened } from '../../../engine/accounts/background.ts'
+import { fullCapabilities } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { fill, jobOf, letter, openStage, writing } from './stage.ts'
+import { fill, letter, openStage, writing } from './stage.ts'
 import { openAccounts, watchingAccounts } from './running.ts'
 
 test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
@@ -30,12 +30,9 @@ test('history is read whole, newest first, in batches, and told to nobody', asyn
 test('the first page is the newest and there before the rest', async (t) => {
   const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
   fill(stage.server, 'INBOX', 25)
-  const { context, state, session, catchUp } = await stage.work()
+  const { context, catchUp } = await stage.work()
   await catchUp('INBOX')
-  const inbox = state.folderByPath('INBOX')
-  assert(inbox)
-  const uids = await remainingUids(session, cursorOf({ state, folderId: inbox.id }))
-  await backfillPage({ ...context, folderId: inbox.id }, uids.slice(0, 10))
+  await backfillFirst({ ...context, folderId: (await stage.folder('INBOX')).id })
   assert.deepEqual(await stage.subjects('INBOX'), [
     'm16',
     'm17',
@@ -53,25 +50,23 @@ test('the first page is the newest and there before the rest', async (t) => {
 
 test('after a page of INBOX that took long the next ones are shorter, for all accounts of the host', async (t) => {
   let now = Date.now()
-  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '100' }, now: () => now })
-  fill(stage.server, 'INBOX', 300)
-  const { state, context, catchUp } = await stage.work()
-  await catchUp('INBOX')
+  const running = await openAccounts(t, { settings: { MAILROOM_SYNC_BATCH: '100' }, now: () => now })
+  fill(running.server, 'INBOX', 400)
   const asked: number[] = []
-  stage.server.hooks = {
+  running.server.hooks = {
     command: ({ text }) => {
       const [, from, to] = /UID FETCH (\d+):(\d+) \(UID FLAGS INTERNALDATE/.exec(text) ?? []
       if (to === undefined) return undefined
       asked.push(Number(to) - Number(from) + 1)
-      now += asked.length < 3 ? 1500 : 100
+      now += asked.length < 4 ? 1500 : 100
       return undefined
     },
   }
-  const job = jobOf(context)
-  await backfillFolder(job, state.folderByPath('INBOX')?.id ?? '', new AbortController().signal)
-  assert.deepEqual(asked, [100, 50, 25, 50, 75])
-  assert.equal((await stage.subjects('INBOX')).length, 300)
-  assert.equal(job.host.page, 150)
+  running.accounts.start(running.account)
+  await running.settled()
+  // The first page comes before the account is watched.
+  assert.deepEqual(asked, [100, 100, 50, 25, 50, 75])
+  assert.equal((await running.subjects('INBOX')).length, 400)
 })
 
 test('dropped in the middle, it goes on where it was; live mail meanwhile is told once, history never', async (t) => {
@@ -79,24 +74,10 @@ test('dropped in the middle, it goes on where it was; live mail meanwhile is tol
   fill(stage.server, 'INBOX', 45)
   const first = await stage.work()
   await first.catchUp('INBOX')
-  const inbox = first.state.folderByPath('INBOX')
-  assert(inbox)
-  let pages = 0
-  const job = jobOf(first.context)
-  await assert.rejects(
-    backfillFolder(
-      {
-        ...job,
-        pause: () => {
-          pages += 1
-          if (pages === 2) stage.server.dropConnections()
-          return Promise.resolve()
-        },
-      },
-      inbox.id,
-      new AbortController().signal,
-    ),
-  )
+  const inbox = { ...first.context, folderId: (await stage.folder('INBOX')).id }
+  for (let pages = 0; pages < 2; pages += 1) await backfillOpened(inbox, 10)
+  stage.server.dropConnections()
+  await assert.rejects(backfillOpened(inbox, 10))
   assert.equal((await stage.subjects('INBOX')).length, 20)
   stage.server.append('ann', 'INBOX', letter('live1'))
   const second = await stage.work()
@@ -165,10 +146,13 @@ test('the account answers with the newest page while the rest is still being rea
   assert((await running.subjects('INBOX')).length < 45)
 })
 
-test('an account with mail in INBOX alone is read over one connection', async (t) => {
+test('an account is read over one connection', async (t) => {
   const settings = { MAILROOM_SYNC_BATCH: '5' }
-  const { server, subjects } = await watchingAccounts(t, { settings }, (stage) => fill(stage.server, 'INBOX', 30))
-  assert.equal((await subjects('INBOX')).length, 30)
+  const { server, subjects } = await watchingAccounts(t, { settings }, (stage) => {
+    fill(stage.server, 'INBOX', 30)
+    fill(stage.server, 'Archive', 30)
+  })
+  for (const path of ['INBOX', 'Archive']) assert.equal((await subjects(path)).length, 30)
   assert.equal(new Set(server.log.map(({ connection }) => connection)).size, 1)
   const idles = server.log.filter(({ line }) => /^C: \S+ IDLE/.test(line)).length
   assert(idles < 3, `IDLE was entered ${idles} times between pages`)
@@ -199,6 +183,36 @@ test('new mail that a server tells of only when asked is read between pages of o
   const read = server.log.flatMap(({ line }) => /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(line)?.[1] ?? [])
   assert(read.indexOf('40:*') < read.indexOf('1:2'), read.join(' '))
 })
+
+for (const [name, capabilities] of [
+  ['NOTIFY', [...fullCapabilities, 'NOTIFY']],
+  ['IDLE and CONDSTORE', fullCapabilities],
+  ['IDLE alone', ['IMAP4rev1', 'IDLE']],
+] as const)
+  test(`mail and flags of INBOX while another folder is back-filled, where there is ${name}`, async (t) => {
+    const polls = { MAILROOM_INBOX_POLL: '1h', MAILROOM_FOLDER_POLL: '1h' }
+    const running = await openAccounts(t, { capabilities, settings: { MAILROOM_SYNC_BATCH: '2', ...polls } })
+    const { server, subjects, story } = running
+    fill(server, 'INBOX', 1)
+    fill(server, 'Archive', 200, 'a')
+    server.hooks = {
+      async send(response, call) {
+        if (call?.name === 'UID FETCH' && call.folder?.name === 'Archive' && response.includes(`${call.tag} OK`))
+          await pause(50)
+        return response
+      },
+    }
+    running.accounts.start(running.account)
+    await until('it is under way', async () => (await subjects('Archive')).length > 2)
+    server.append('ann', 'INBOX', letter('live'))
+    server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    await until('both are told', async () => (await story()).length === 2)
+    assert.deepEqual((await story()).sort(), ['flags_changed m1 INBOX', 'received live INBOX'])
+    assert((await subjects('Archive')).length < 200)
+    await running.settled()
+    assert.equal((await subjects('Archive')).length, 200)
+    assert.equal((await story()).length, 2)
+  })
 
 test('a page of old mail that takes too long ends the session, and the account says so', async (t) => {
   const settings = { MAILROOM_SYNC_BATCH: '20', MAILROOM_COMMAND_TIMEOUT: '1s', MAILROOM_BACKOFF_FIRST: '100ms' }

@@ -3,21 +3,18 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
 import { createLink, notBegun } from '../../../engine/accounts/link.ts'
-import { createLoginLimiter } from '../../../engine/accounts/login-limiter.ts'
-import { createHostLogins, login } from '../../../engine/accounts/login.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
-import { createFairQueue } from '../../../engine/fair-queue.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { openAccounts } from './running.ts'
-import { accountId, openStage, sealer } from './stage.ts'
+import { accountId } from './stage.ts'
 
 async function linked(t: TestContext, waitMs = 5000) {
   const server = await createImapServer({ users: { ann: { password: 'secret' } } })
   t.after(() => server.close())
   const link = createLink({
-    login: (_priority, signal) =>
+    login: (signal) =>
       openSession(
         {
           ...{ server: server.host, port: server.port, useSsl: false, username: 'ann', auth: { password: 'secret' } },
@@ -67,7 +64,7 @@ suite('a link that is closed', () => {
       idleCloseMs: 60_000,
       waitMs: 5000,
     })
-    const begun = link.run('live', (session) => session.noop())
+    const begun = link.run((session) => session.noop())
     await asked.promise
     await link.close()
     free.resolve(undefined)
@@ -78,12 +75,12 @@ suite('a link that is closed', () => {
   test('tells work that had not begun so, and work under way that it was renewed', async (t) => {
     const link = await linked(t)
     const under = Promise.withResolvers<undefined>()
-    const begun = link.run('api', async (session) => {
+    const begun = link.run(async (session) => {
       under.resolve(undefined)
       await session.idle(60_000, new AbortController().signal)
       await session.noop()
     })
-    const waiting = link.run('api', (session) => session.noop())
+    const waiting = link.run((session) => session.noop())
     const outcomes = Promise.allSettled([begun, waiting])
     await under.promise
     await link.close()
@@ -97,7 +94,7 @@ suite('a link that is closed', () => {
     }
     assert(second.status === 'rejected' && notBegun(second.reason))
     assert(first.status === 'rejected' && !notBegun(first.reason))
-    const late: unknown = await link.run('api', () => Promise.resolve()).catch((error: unknown) => error)
+    const late: unknown = await link.run(() => Promise.resolve()).catch((error: unknown) => error)
     assert(notBegun(late))
   })
 })
@@ -105,46 +102,18 @@ suite('a link that is closed', () => {
 suite('work that may take longer than others', () => {
   test('is waited for once it has begun, and its turn no longer than that of others', async (t) => {
     const link = await linked(t, 300)
-    // Without a deadline: the session is open then.
-    await link.run('live', (session) => session.noop())
+    await link.run((session) => session.noop())
     const work = Promise.withResolvers<string>()
-    const long = link.run('api', () => work.promise, 60_000)
+    const long = link.run(() => work.promise, 'api', 60_000)
     let begun = false
-    const behind = link.run('api', () => Promise.resolve((begun = true)), 60_000)
+    const behind = link.run(() => Promise.resolve((begun = true)), 'api', 60_000)
     await assert.rejects(behind, { code: 'timeout', message: /busy with other work/ })
     work.resolve('done')
     assert.equal(await long, 'done')
     await assert.rejects(
-      link.run('api', () => new Promise(() => undefined), 100),
+      link.run(() => new Promise(() => undefined), 'api', 100),
       { code: 'timeout', message: /did not answer within 0 s/ },
     )
     assert.equal(begun, false)
-  })
-})
-
-suite('a login that waits for its turn at the host', () => {
-  test('for mail in other folders: a call that comes to wait for it does not wait for that turn', async (t) => {
-    const { account, deps } = await openStage(t)
-    const limiter = createLoginLimiter({ perMinute: 2 })
-    // Others keep a distance of 7.5 s to it.
-    const before = { host: account.server, developerId: account.developerId, username: 'bob' }
-    await limiter.enter(before, { urgent: true, signal: new AbortController().signal })
-    const noTokens = { get: () => Promise.reject(new Error('no token')), forget: () => undefined }
-    const loginDeps = {
-      ...{ sync: deps, sealer, tokens: noTokens, openSession, limiter, hostLogins: createHostLogins(Date.now) },
-      dialing: createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' }),
-    }
-    const link = createLink({
-      login: async (priority, signal, hurried) =>
-        (await login(loginDeps, account, { priority, signal, hurried })).session,
-      idleCloseMs: 60_000,
-      waitMs: 5000,
-    })
-    t.after(() => link.close())
-    const background = link.run('live', (session) => session.noop())
-    await until('it waits', () => limiter.waiting === 1)
-    await link.run('api', (session) => session.noop())
-    await background
-    assert.equal(limiter.waiting, 0)
   })
 })

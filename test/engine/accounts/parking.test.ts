@@ -22,7 +22,7 @@ test('put off twice, parked at the third failure; another failure is not the fol
   await park('Archive', () => catchUp('Archive'))
   await park('Archive', refuse)
   assert.equal(await until(), 20_000, 'counted anew after a success')
-  await assert.rejects(park('Archive', () => Promise.reject(new AppError('network', 'lost'))))
+  await assert.rejects(park('Archive', () => Promise.reject(new AppError('internal', 'a bug'))))
 })
 
 test('counted anew when a page was read since the last failure: a folder that is read on is not parked', async (t) => {
@@ -32,14 +32,14 @@ test('counted anew when a page was read since the last failure: a folder that is
   await catchUp('Archive')
   const park = createParking(context.deps, state)
   const refuse = (): Promise<void> => Promise.reject(new AppError('server_refused', 'no'))
-  const readAndRefuse = async (): Promise<void> => {
+  const readPage = async (): Promise<void> => {
     await backfillFirst({ ...context, folderId: (await stage.folder('Archive')).id })
-    await refuse()
   }
   for (const [work, failures] of [
     [refuse, 1],
     [refuse, 2],
-    [readAndRefuse, 1],
+    [readPage, 0],
+    [refuse, 1],
     [refuse, 2],
     [refuse, 3],
   ] as const) {
@@ -52,14 +52,35 @@ test('counted anew when a page was read since the last failure: a folder that is
 test('of a folder that was never opened, refusals count on in the next session', async (t) => {
   const stage = await openStage(t)
   fill(stage.server, 'Archive', 1)
-  const refusedAnew = async (): Promise<number> => {
-    const { context, state } = await stage.work()
-    await createParking(context.deps, state)('Archive', () => Promise.reject(new AppError('server_refused', 'no')))
+  const parkAnew = async (work: (catchUp: () => Promise<void>) => Promise<void>): Promise<number> => {
+    const { context, state, catchUp } = await stage.work()
+    await createParking(context.deps, state)('Archive', () => work(() => catchUp('Archive')))
     return (await stage.folder('Archive')).failures
   }
-  for (const failures of [1, 2, 3, 4]) assert.equal(await refusedAnew(), failures)
-  await (await stage.work()).catchUp('Archive')
-  assert.equal(await refusedAnew(), 1)
+  const refuse = (): Promise<void> => Promise.reject(new AppError('server_refused', 'no'))
+  for (const failures of [1, 2, 3, 4]) assert.equal(await parkAnew(refuse), failures)
+  assert.equal(await parkAnew((catchUp) => catchUp()), 0)
+  assert.equal(await parkAnew(refuse), 1)
+})
+
+test('a folder over which the session ends is put off for longer each time, and INBOX never is', async (t) => {
+  const stage = await openStage(t)
+  const { context, state, catchUp } = await stage.work()
+  const now = 1_000_000
+  const park = createParking({ ...context.deps, now: () => now }, state)
+  const lose = (): Promise<void> => Promise.reject(new AppError('network', 'lost'))
+  const until = async (path: string) => ((await stage.folder(path)).parkedUntil ?? now) - now
+  for (const wait of [5000, 10_000, 20_000, 40_000]) {
+    await assert.rejects(park('Archive', lose), { code: 'network' })
+    assert.equal(await until('Archive'), wait)
+  }
+  await park('Archive', () => catchUp('Archive'))
+  assert.equal((await stage.folder('Archive')).parkedUntil, null)
+  await assert.rejects(park('INBOX', lose), { code: 'network' })
+  assert.equal(await until('INBOX'), 0)
+  await state.end(new Error('stopped'))
+  await assert.rejects(park('Archive', lose), { code: 'network' })
+  assert.equal((await stage.folder('Archive')).failures, 0, 'our own end is not the folder’s')
 })
 
 test('a server that gives no message of a folder has a bad day: none is passed over, and all are read when it is over', async (t) => {

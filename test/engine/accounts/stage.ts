@@ -4,9 +4,8 @@
  * owner, with nothing in memory of the one before.
  */
 import type { TestContext } from 'node:test'
-import { backfillFolder, nextToBackfill } from '../../../engine/accounts/background.ts'
+import { backfillOpened, nextToBackfill } from '../../../engine/accounts/background.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { createHosts } from '../../../engine/accounts/hosts.ts'
 import { createLane } from '../../../engine/accounts/link.ts'
 import { createAccountState, type AccountState, type SyncDeps } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
@@ -244,23 +243,9 @@ async function openWorker(
     async readAll() {
       const selectable = [...state.folders.values()].filter((folder) => folder.selectable)
       for (const { path } of selectable) await catchUp(context, path)
-      for (let next = nextToBackfill(state, deps.now()); next !== null; next = nextToBackfill(state, deps.now())) {
-        await backfillFolder(jobOf(context), next, new AbortController().signal)
-      }
+      for (let next = nextToBackfill(state, deps.now()); next !== null; next = nextToBackfill(state, deps.now()))
+        await backfillOpened({ ...context, folderId: next.id }, deps.config.MAILROOM_SYNC_BATCH)
     },
-  }
-}
-
-export function jobOf({ deps, state, session }: SyncContext): Parameters<typeof backfillFolder>[0] {
-  return {
-    deps,
-    state,
-    host: createHosts().of('mail.example.com'),
-    onFolder: async (path, task) => {
-      await session.select(path)
-      return task(session)
-    },
-    pause: () => Promise.resolve(),
   }
 }
 
