@@ -13,7 +13,7 @@ import type { KnownHost } from './hosts.ts'
 import { createParking, isLeftAlone, isOfFolder, isSetAside, reportOwn } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
-import { catchUp, hasModseqs, openInbox, type Touched } from './sync.ts'
+import { catchUp, forget, hasModseqs, openInbox, type Touched } from './sync.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
 import { cursorOf, type FolderContext, quarantine, storeRead, type SyncContext } from './write.ts'
@@ -189,9 +189,13 @@ export async function backfillOpened(context: FolderContext, size: number): Prom
   if (session.selected?.path === path && !hasModseqs(session, cursor)) await session.noop()
   if (path === 'INBOX') await openInbox(context)
   const { uidValidity } = await session.select(path)
-  if (uidValidity === null || uidValidity === cursor.uidValidity) return backfillPage(context, size)
-  await catchUp(context, path)
-  return size
+  if (uidValidity !== null && uidValidity !== cursor.uidValidity) {
+    await catchUp(context, path)
+    return size
+  }
+  // A crash may have come between the cursor and that.
+  if (cursor.remapSince !== undefined) await forget(context, folderId, cursor.uidValidity)
+  return backfillPage(context, size)
 }
 
 /** Reads the newest messages that were not read yet, `size` of them at most. Answers how many. */

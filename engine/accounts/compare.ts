@@ -243,16 +243,20 @@ export async function readMissing(context: FolderContext, uids: readonly number[
  */
 export async function checkReuse(context: FolderContext, newest: FetchedMessage): Promise<void> {
   const { session, state, deps, folderId } = context
-  if ((await replacedBy(context, [newest])).length === 0) return
-  deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
   const cursor = cursorOf(context)
+  const isUnread = newest.uid < cursor.backfillBelow || isAwaited(cursor, newest.uid)
+  const there = await knownAt(context, [newest.uid])
+  // Its predecessor left the folder before it was read.
+  if (there.size === 0) return isUnread ? undefined : readUnknown(context, [newest.uid])
+  if ((await replacedBy(context, [newest], there)).length === 0) return
+  deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
   const from = Math.max(1, cursor.backfillBelow)
   const width = widthOf(from, newest.uid + 1, cursor.exists)
   for (let end = newest.uid; end >= from; end -= width) {
     const known = await knownWithin(context, Math.max(from, end - width + 1), end)
     for (const page of batchesOf(deps, [...known.keys()].reverse())) {
       const { messages } = await readUids(session, page)
-      const replaced = await replacedBy(context, messages)
+      const replaced = await replacedBy(context, messages, known)
       if (replaced.length === 0) return
       const uids = replaced.map(({ uid }) => uid)
       await noteAgain(context, uids, true)
@@ -262,11 +266,13 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
 }
 
 /** What the index has at the UIDs of these messages and is other mail. */
-async function replacedBy(context: FolderContext, messages: readonly FetchedMessage[]): Promise<KnownUid[]> {
+async function replacedBy(
+  context: FolderContext,
+  messages: readonly FetchedMessage[],
+  known: ReadonlyMap<number, KnownUid>,
+): Promise<KnownUid[]> {
   const { session, state } = context
-  const uids = messages.map(({ uid }) => uid)
-  const known = await knownAt(context, uids)
-  const ids = uids.flatMap((uid) => known.get(uid)?.messageId ?? [])
+  const ids = messages.flatMap(({ uid }) => known.get(uid)?.messageId ?? [])
   const rows = await rowsById(context, ids)
   return messages.flatMap((message) => {
     const there = known.get(message.uid)

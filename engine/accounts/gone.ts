@@ -15,8 +15,8 @@
  */
 import { AppError, isAppError, toAppError } from '../errors.ts'
 import type { SyncBatch } from '../store/port.ts'
-import type { FolderCursor, GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
-import { planGone, type PlannedChange } from './plan.ts'
+import type { FolderCursor, FolderRecord, GonePlacement, MessageRecord, Place } from '../store/records.ts'
+import { planGone } from './plan.ts'
 import type { ListedMailbox, Session } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 import type { SyncContext } from './write.ts'
@@ -43,7 +43,7 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<b
   const isDueNow = (entry: GonePlacement): boolean => isDue(state, entry, before, now)
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
-    const due = found.filter((message) => message.gone.some(isDueNow)).map(({ id }) => id)
+    const due = found.filter((message) => newestOf(message).some(isDueNow)).map(({ id }) => id)
     for (let start = 0; start < due.length; start += step)
       await report(deps, state, due.slice(start, start + step), isDueNow)
     if (found.length < limit) break
@@ -83,7 +83,7 @@ async function report(
     // Read anew: until now another batch may have found the message elsewhere.
     const rows = await deps.store.messages.byIds(state.account.id, ids)
     const all = rows.map((message) => {
-      const due = message.gone.filter((entry) => isDueNow(entry, message))
+      const due = newestOf(message).filter((entry) => isDueNow(entry, message))
       return departed(state, message, due, deps.now())
     })
     told = all.flatMap(({ reported }) => reported)
@@ -117,22 +117,24 @@ function isNew({ appearedAt, remapSince }: FolderCursor): boolean {
   return appearedAt !== undefined || remapSince !== undefined
 }
 
-/** One that lies in the same folder, under whatever UID, has not left it; what lay there twice leaves it once. */
+/** Of several departures from one folder the newest counts: the others are reported with it, and make no change. */
+function newestOf({ gone }: MessageRecord): GonePlacement[] {
+  return [...new Map(gone.toSorted((a, b) => a.at - b.at).map((entry) => [entry.folderId, entry])).values()]
+}
+
+/** What the `entries`, the newest of their folders, report. What lies in the same folder has not left it. */
 export function departed(
   { account, folders }: Pick<AccountState, 'account' | 'folders'>,
   message: MessageRecord,
   entries: readonly GonePlacement[],
   now: number,
 ): Required<Pick<BatchParts, 'reported' | 'changes'>> {
-  const changes: PlannedChange[] = []
-  const sorted = [...entries].sort((a, b) => a.at - b.at)
-  for (const [index, entry] of sorted.entries()) {
-    const last = index === sorted.length - 1 && sorted.length === message.gone.length
-    const isThere = ({ folderId }: Pick<GonePlacement, 'folderId'>): boolean => folderId === entry.folderId
-    if (!message.placements.some(isThere) && !sorted.slice(index + 1).some(isThere))
-      changes.push(planGone(account, folders, message, entry, last, now))
-  }
-  return { reported: sorted.map((entry) => ({ ...entry, messageId: message.id })), changes }
+  const { id: messageId, placements, gone } = message
+  const isOf = (of: readonly Place[]) => (entry: Place) => of.some(({ folderId }) => folderId === entry.folderId)
+  const reported = gone.filter(isOf(entries)).map((entry) => ({ ...entry, messageId }))
+  const isLast = (entry: Place): boolean => entry === entries.at(-1) && reported.length === gone.length
+  const left = entries.filter((entry) => !isOf(placements)(entry))
+  return { reported, changes: left.map((entry) => planGone(account, folders, message, entry, isLast(entry), now)) }
 }
 
 const apartMs = 30_000

@@ -102,7 +102,7 @@ async function openCursor(
   const { state, session, deps } = context
   const known = folder.cursor
   if (known !== null && (selected.uidValidity === null || selected.uidValidity === known.uidValidity)) {
-    if (known.resets !== undefined) await forget(context, folder, known.uidValidity)
+    if (known.resets !== undefined) await forget(context, folder.id, known.uidValidity)
     return folder
   }
   const uidNext = selected.uidNext ?? (await highestUid(session)) + 1
@@ -119,9 +119,9 @@ async function openCursor(
     ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh }))
-  // After the cursor, so that a crash in between does not report the mail of the folder as gone; repeated at every
-  // opening.
-  if (known !== null) await forget(context, folder, fresh.uidValidity)
+  // After the cursor, so that a crash in between does not report the mail of the folder as gone; repeated when the
+  // folder is opened, and before its old mail is read.
+  if (known !== null) await forget(context, folder.id, fresh.uidValidity)
   return requireFolder(state, folder.path)
 }
 
@@ -169,12 +169,14 @@ function remap(
   }
 }
 
-async function forget(context: SyncContext, folder: FolderRecord, uidValidity: string): Promise<void> {
-  const { state, deps } = context
+type InAccount = Pick<SyncContext, 'deps' | 'state'>
+
+/** Takes out what the folder held under other UIDVALIDITYs. */
+export async function forget({ state, deps }: InAccount, folderId: string, uidValidity: string): Promise<void> {
   let left = 1
   while (left > 0) {
     left = await state.exclusive(() =>
-      deps.store.sync.forgetPlacements(state.account.id, state.account.epoch, folder.id, uidValidity, forgetStep),
+      deps.store.sync.forgetPlacements(state.account.id, state.account.epoch, folderId, uidValidity, forgetStep),
     )
   }
 }

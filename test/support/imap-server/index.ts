@@ -113,8 +113,8 @@ export interface ImapServer {
   append(user: string, folder: string, raw: string | Buffer, flags?: readonly string[], internalDate?: Date): number
   setFlags(user: string, folder: string, uid: number, flags: readonly string[]): void
   expunge(user: string, folder: string, ...uids: readonly number[]): void
-  /** A new UIDVALIDITY; messages are numbered anew from 1. */
-  renumber(user: string, folder: string): void
+  /** A new UIDVALIDITY; the messages that it keeps are numbered anew from 1. */
+  renumber(user: string, folder: string, keeps?: (message: Message) => boolean): void
   /** Takes the newest message out and gives its UID again, to another one: a server without a memory. */
   reuse(user: string, folder: string, raw: string | Buffer, internalDate?: Date): void
   /** Sends a line to every connection (of this user), as it is. */
@@ -204,10 +204,10 @@ function mailboxApi(state: ServerState) {
       addMessage(folder, { raw: wireBytes(raw), ...date })
       changed(folder)
     },
-    renumber(user: string, name: string): void {
+    renumber(user: string, name: string, keeps: (message: Message) => boolean = () => true): void {
       const folder = folderIn(state, user, name)
       folder.uidValidity += 1
-      folder.messages = folder.messages.map((message, index) => ({ ...message, uid: index + 1 }))
+      folder.messages = folder.messages.filter(keeps).map((message, index) => ({ ...message, uid: index + 1 }))
       folder.uidNext = folder.messages.length + 1
       changed(folder)
     },

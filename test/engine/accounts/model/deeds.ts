@@ -66,8 +66,11 @@ export async function take(world: World, step: Step, number: number): Promise<vo
     case 'deafen':
       faults.deafen(step.which, 60_000)
       break
+    case 'hide':
+      hide(world, step, number)
+      break
     case 'crash':
-      world.crashAfter(step.after)
+      world.crash(step.downMs)
       break
     case 'reuse':
       reuse(world, step, number)
@@ -81,14 +84,22 @@ function toFolder(world: World, step: Deed<'renumber' | 'create' | 'drop' | 'ren
   if (step.do === 'create') create(world, step)
   else if (step.do === 'drop') dropFolder(world, step)
   else if (step.do === 'rename') rename(world, step)
-  else renumber(world, pathAt(world, step.folder))
+  else renumber(world, pathAt(world, step.folder), step.keeps)
 }
 
 /** Numbers hold for a session (RFC 9051 §2.3.1.1): those that have the folder open are ended. */
-function renumber({ server, truth }: World, path: string): void {
+function renumber({ server, truth }: World, path: string, keeps: Deed<'renumber'>['keeps']): void {
   server.dropConnections()
   truth.renumbered(path)
-  server.renumber('ann', path)
+  server.renumber('ann', path, ({ uid }) => keeps === 'all' || (keeps === 'some' && uid % 2 === 0))
+}
+
+function hide(world: World, { folder, forMs }: Deed<'hide'>, number: number): void {
+  const { server, faults, time } = world
+  const path = pathAt(world, folder)
+  if (world.isNew(path)) world.truth.mayBeHistory(`n${number}`)
+  faults.hide(path, server.folder('ann', path).uidNext, forMs)
+  server.append('ann', path, letter(`n${number}`, time.now()), [], new Date(time.now()))
 }
 
 function reuse(world: World, { folder }: Deed<'reuse'>, number: number): void {

@@ -1,5 +1,5 @@
 /** Faults between the mail server and its clients. */
-import type { HookAnswer, HookCall, ImapServer } from '../../../support/imap-server/index.ts'
+import type { Folder, HookAnswer, HookCall, ImapServer } from '../../../support/imap-server/index.ts'
 import type { VirtualTime } from '../../../support/virtual-time.ts'
 
 /**
@@ -23,11 +23,16 @@ export interface Faults {
   lag(which: Which, byMs: number, forMs: number): void
   /** For so long these connections hear nothing of what others do in their open folder. */
   deafen(which: Which, forMs: number): void
+  /** For so long the server leaves this message out of its answers, but for its flags. */
+  hide(path: string, uid: number, forMs: number): void
   clear(): void
 }
 
 const isOf = (which: Which, connection: number): boolean =>
   which === 'all' || (connection % 2 === 1) === (which === 'odd')
+
+const isIndexOf = (response: Buffer, uid: number): boolean =>
+  new RegExp(`^\\* \\d+ FETCH \\(.*\\bUID ${uid}\\b.*RFC822\\.SIZE`).test(response.toString('latin1'))
 
 const isTagged = (response: Buffer, { tag }: HookCall): boolean => response.toString('latin1', 0, tag.length) === tag
 
@@ -38,6 +43,7 @@ export function createFaults(server: ImapServer, time: VirtualTime): Faults {
     byMs: 0,
     until: 0,
   }
+  let hidden: { readonly path: string; readonly uid: number; readonly until: number }[] = []
   let deafness: { readonly which: Which; readonly until: number } = { which: 'all', until: 0 }
 
   /** The loss that is due now, one command of its kind counted. */
@@ -50,6 +56,12 @@ export function createFaults(server: ImapServer, time: VirtualTime): Faults {
     return first.loss
   }
 
+  /** Something of a folder is always shown: a server that shows nothing has another fault. */
+  function isHidden({ name, messages }: Folder, response: Buffer): boolean {
+    const uids = new Set(hidden.flatMap(({ path, uid, until }) => (path === name && time.now() < until ? uid : [])))
+    return messages.some(({ uid }) => !uids.has(uid)) && [...uids].some((uid) => isIndexOf(response, uid))
+  }
+
   return {
     hooks: {
       command: () => (due('before') === null ? undefined : { close: 'reset' }),
@@ -59,6 +71,7 @@ export function createFaults(server: ImapServer, time: VirtualTime): Faults {
           if (loss === 'after') server.dropConnection(call.connection)
           if (loss !== null) return null
         }
+        if (call?.folder && isHidden(call.folder, response)) return null
         const { which, byMs, until } = lags
         if (call === null || time.now() >= until || !isOf(which, call.connection)) return response
         return new Promise((resolve) => setTimeout(() => resolve(response), byMs))
@@ -67,9 +80,11 @@ export function createFaults(server: ImapServer, time: VirtualTime): Faults {
     },
     lose: (loss, after) => void losses.push({ loss, after }),
     lag: (which, byMs, forMs) => void (lags = { which, byMs, until: time.now() + forMs }),
+    hide: (path, uid, forMs) => void hidden.push({ path, uid, until: time.now() + forMs }),
     deafen: (which, forMs) => void (deafness = { which, until: time.now() + forMs }),
     clear() {
       losses = []
+      hidden = []
       lags = { ...lags, until: 0 }
       deafness = { ...deafness, until: 0 }
     },

@@ -14,8 +14,19 @@ const capabilitiesOf: Record<Scenario['server'], readonly string[]> = {
   plain: plainCapabilities,
 }
 
+const settingsOf: Record<Scenario['reading'], Readonly<Record<string, string>>> = {
+  'at once': {},
+  paged: { MAILROOM_SYNC_BATCH: '2' },
+  slow: { MAILROOM_SYNC_BATCH: '1', MAILROOM_BACKFILL_PAUSE: '50s' },
+}
+
 export async function run(store: Store, time: VirtualTime, scenario: Scenario): Promise<void> {
-  const world = await openWorld({ time, store, capabilities: capabilitiesOf[scenario.server] })
+  const world = await openWorld({
+    time,
+    store,
+    capabilities: capabilitiesOf[scenario.server],
+    settings: settingsOf[scenario.reading],
+  })
   try {
     const { server, truth } = world
     for (const [path, count] of [
@@ -28,8 +39,9 @@ export async function run(store: Store, time: VirtualTime, scenario: Scenario): 
       }
     world.begin()
     if (scenario.synced) await world.quiet()
-    for (const [number, { step, wait }] of scenario.steps.entries()) {
-      await take(world, step, number)
+    for (const [number, { step, after, wait }] of scenario.steps.entries()) {
+      if (after === null) await take(world, step, number)
+      else world.after(after, () => take(world, step, number))
       truth.see()
       if (wait) await time.settle()
     }

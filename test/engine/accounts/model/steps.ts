@@ -31,9 +31,12 @@ const lag = record({ do: is('lag'), which, byMs: fc.constantFrom(50, 400, 3000) 
 const deafen = record({ do: is('deafen'), which })
 const cut = record({ do: is('cut') })
 const lose = record({ do: is('lose'), loss: is('before', 'after', 'never'), after: fc.nat(12) })
-const crash = record({ do: is('crash'), after: fc.nat(60) })
-const renumber = record({ do: is('renumber'), folder })
+/** For so long no process runs. */
+const crash = record({ do: is('crash'), downMs: fc.constantFrom(0, 0, 2000, 60_000) })
+const renumber = record({ do: is('renumber'), folder, keeps: is('all', 'some', 'none') })
 const reuse = record({ do: is('reuse'), folder })
+/** Mail arrives, and the server leaves it out of its answers for so long. */
+const hide = record({ do: is('hide'), folder, forMs: fc.constantFrom(1000, 100_000) })
 
 const pass = record({ do: is('pass'), ms: fc.constantFrom<number>(300, 1000, 5000, 30_000, 100_000, 600_000) })
 const moment = record({ do: is('pass'), ms: fc.constantFrom<number>(20, 100, 700) })
@@ -45,9 +48,10 @@ const harm = fc.oneof(
   { weight: 4, arbitrary: lose },
   { weight: 2, arbitrary: lag },
   { weight: 2, arbitrary: deafen },
-  { weight: 4, arbitrary: crash },
+  { weight: 2, arbitrary: crash },
   { weight: 1, arbitrary: renumber },
   { weight: 1, arbitrary: reuse },
+  { weight: 1, arbitrary: hide },
 )
 
 const anything = fc.oneof(
@@ -69,20 +73,56 @@ const atOnce = fc.oneof(
   { weight: 6, arbitrary: moment },
 )
 
+/** What others do, and what breaks, while our work goes on; in few folders, of few messages. */
+const them = is('them')
+const sudden = fc.oneof(
+  { weight: 2, arbitrary: record({ do: is('append'), by: them, folder, flags }) },
+  { weight: 3, arbitrary: record({ do: is('remove'), by: them, pick }) },
+  { weight: 3, arbitrary: record({ do: is('move'), by: them, pick, folder }) },
+  { weight: 3, arbitrary: crash },
+  { weight: 2, arbitrary: renumber },
+  { weight: 4, arbitrary: reuse },
+)
+
+/** Folders are numbered anew, and mail leaves them while they are read. */
+const anew = fc.oneof(
+  { weight: 4, arbitrary: renumber },
+  { weight: 4, arbitrary: sudden },
+  { weight: 3, arbitrary: record({ do: is('pass'), ms: fc.constantFrom<number>(20, 5000, 60_000) }) },
+  { weight: 1, arbitrary: hide },
+)
+
+const now = fc.constant(null)
+/** After so many answers of the mail server, or so many writes of the store. */
+const later = fc.oneof(record({ of: is('answers'), count: fc.nat(40) }), record({ of: is('writes'), count: fc.nat(3) }))
+
 type Of<A> = A extends fc.Arbitrary<infer T> ? T : never
 export type Step = Of<typeof anything>
 
-const many = (step: fc.Arbitrary<Step>) => fc.array(record({ step, wait: fc.boolean() }), { maxLength: 16 })
+/** `wait`: for what the step sets off, until only time can bring news. */
+const at = (step: fc.Arbitrary<Step>, after: fc.Arbitrary<Of<typeof later> | null>) =>
+  record({ step, after, wait: fc.boolean() })
+
+/** One sudden step comes to so many others. */
+const many = (step: fc.Arbitrary<Step>, weight: number) =>
+  fc.array(fc.oneof({ weight, arbitrary: at(step, now) }, { weight: 1, arbitrary: at(sudden, later) }), {
+    maxLength: 16,
+  })
 
 /** A mailbox as it is at first, and the steps that follow. */
 export const scenarios = record({
   server: is('all', 'all', 'notify', 'no uidplus', 'idle', 'plain'),
   inbox: fc.nat(4),
   archive: fc.nat(3),
+  /** Folders are read at once, in pages, or in pages with a long pause after each. */
+  reading: is('at once', 'paged', 'slow'),
   /** The first sync ends before the first step. */
   synced: fc.boolean(),
-  /** `wait`: for what the step sets off, until only time can bring news. */
-  steps: fc.oneof({ weight: 2, arbitrary: many(anything) }, { weight: 1, arbitrary: many(atOnce) }),
+  steps: fc.oneof(
+    { weight: 3, arbitrary: many(anything, 4) },
+    { weight: 2, arbitrary: many(atOnce, 2) },
+    { weight: 2, arbitrary: many(anew, 1) },
+  ),
 })
 
 export type Scenario = Of<typeof scenarios>

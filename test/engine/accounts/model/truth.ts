@@ -178,8 +178,7 @@ export function createTruth(server: ImapServer) {
       const real = now.get(subject) ?? new Map<string, Lying>()
       if (places.size === 0 && mayBeHistory.has(subject) && !base.has(subject)) continue
       // Rule 5: what arrives, or gets other flags, while the folder is numbered anew is known mail in it.
-      for (const [path, { flags }] of real)
-        if (renumbered.has(path) && (base.has(subject) || places.size > 0)) places.set(path, flags)
+      for (const [path, { flags }] of real) if (renumbered.has(path) && shown.has(subject)) places.set(path, flags)
       const told = [...places.keys()].sort().join(', ')
       const there = [...real.keys()].sort().join(', ')
       if (told !== there) return `${subject} lies in [${there}], told in [${told}]`

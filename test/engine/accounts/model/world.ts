@@ -24,8 +24,13 @@ import { createFaults, type Faults } from './faults.ts'
 import { createTruth, flagsText, subjectOf, Violation, type Truth } from './truth.ts'
 
 const sealer = createSealer(Buffer.alloc(32, 'model'))
-/** As in production, but for the limit of logins. A server that does not push is asked less: half the time is there. */
-const settings = { MAILROOM_ALLOW_PRIVATE: '1', MAILROOM_LOGINS_PER_MINUTE: '0', MAILROOM_INBOX_POLL: '45s' }
+/** As in production, but for limits. A server that does not push is asked less: half the time is there. */
+const usual = {
+  MAILROOM_ALLOW_PRIVATE: '1',
+  MAILROOM_LOGINS_PER_MINUTE: '0',
+  MAILROOM_UIDVALIDITY_CHANGES: '1000',
+  MAILROOM_INBOX_POLL: '45s',
+}
 
 /** A life of the process, from its start to its end or crash. */
 interface Life {
@@ -48,8 +53,10 @@ export interface World {
   readonly life: () => Life
   /** The account is connected: what lies in the mailbox by now is its history. */
   readonly begin: () => void
-  /** The process ends after so many answers of the mail server and calls of the store. */
-  readonly crashAfter: (count: number | null) => void
+  /** Does it in the middle of our work. */
+  readonly after: (moment: Moment, deed: () => Promise<void>) => void
+  /** The process ends, and starts again on the same store so much later. */
+  readonly crash: (downMs: number) => void
   /** A command of ours goes on while other things happen. */
   readonly give: (what: string, command: Command, subject?: string) => void
   /** Another step is taken. `isHarmless`: what goes on is not disturbed by it. */
@@ -67,33 +74,41 @@ export interface WorldOptions {
   readonly time: VirtualTime
   readonly store: Store
   readonly capabilities: readonly string[]
+  readonly settings: Readonly<Record<string, string>>
+}
+
+/** So many answers of the mail server and the store, or writes of the index, from now. */
+export interface Moment {
+  readonly of: 'answers' | 'writes'
+  readonly count: number
 }
 
 /** Most of what is stored answers promises; the calls of a process that has crashed are never answered. */
-function gated(store: Store, time: VirtualTime, isDead: () => boolean, step: () => void): Store {
+function gated(store: Store, time: VirtualTime, isDead: () => boolean, step: (what: Moment['of']) => void): Store {
   const never = new Promise<never>(() => undefined)
-  const call = (run: () => unknown): unknown => {
-    step()
+  const call = (part: string, run: () => unknown): unknown => {
+    step('answers')
     if (isDead()) return never
     const answer = run()
     if (!(answer instanceof Promise)) return answer
     const end = time.begin()
     return answer.finally(end).then((value: unknown) => {
-      step()
+      step('answers')
+      if (part === 'sync') step('writes')
       return isDead() ? never : value
     })
   }
-  const aggregate = (part: object): object =>
+  const aggregate = (name: string, part: object): object =>
     new Proxy(part, {
-      get(target, name) {
-        const value: unknown = Reflect.get(target, name)
+      get(target, method) {
+        const value: unknown = Reflect.get(target, method)
         if (typeof value !== 'function') return value
-        return (...args: unknown[]) => call(() => Reflect.apply(value, target, args) as unknown)
+        return (...args: unknown[]) => call(name, () => Reflect.apply(value, target, args) as unknown)
       },
     })
   const entries = Object.entries(store).map(([name, part]) => [
     name,
-    typeof part === 'object' && part !== null ? aggregate(part as object) : (part as unknown),
+    typeof part === 'object' && part !== null ? aggregate(name, part as object) : (part as unknown),
   ])
   return Object.fromEntries(entries) as Store
 }
@@ -106,7 +121,7 @@ const silentListener: ChangeListener = {
   initialSyncDone: () => Promise.resolve(),
 }
 
-export async function openWorld({ time, store, capabilities }: WorldOptions): Promise<World> {
+export async function openWorld({ time, store, capabilities, settings }: WorldOptions): Promise<World> {
   const server = await createImapServer({
     users: { ann: { folders: { INBOX: [], Archive: ['\\Archive'], Sent: ['\\Sent'] } } },
     capabilities,
@@ -117,15 +132,24 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
   await store.users.create(user)
   await store.accounts.create(account)
   const problems: string[] = []
-  let left: number | null = null
+  let sudden: { of: Moment['of']; left: number; readonly deed: () => Promise<void> }[] = []
   let life: Life | null = null
-  const step = (): void => {
-    if (left === null) return
-    left -= 1
-    if (left >= 0) return
-    left = null
-    life?.kill()
-    life = start()
+  const step = (what: Moment['of']): void => {
+    for (const one of sudden) if (one.of === what) one.left -= 1
+    const due = sudden.filter(({ left }) => left < 0)
+    if (due.length === 0) return
+    sudden = sudden.filter(({ left }) => left >= 0)
+    for (const { deed } of due) void deed().catch((error: unknown) => problems.push(String(error)))
+    truth.see()
+  }
+  function crash(downMs: number): void {
+    const dead = living()
+    dead.kill()
+    const startAgain = (): void => {
+      if (life === dead) life = start()
+    }
+    if (downMs === 0) startAgain()
+    else setTimeout(startAgain, downMs)
   }
   const living = (): Life => {
     if (life === null) throw new Error('the process is not started yet')
@@ -137,7 +161,7 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
     send(response: Buffer, call: HookCall | null) {
       time.active()
       truth.see()
-      step()
+      step('answers')
       return faults.hooks.send(response, call)
     },
   }
@@ -149,9 +173,9 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
       store,
       time,
       () => dead,
-      () => (dead ? undefined : step()),
+      (what) => (dead ? undefined : step(what)),
     )
-    const accounts = createAccounts(accountsDeps(own, time, problems))
+    const accounts = createAccounts(accountsDeps(own, time, settings, problems))
     const one: Life = {
       accounts,
       store: own,
@@ -182,7 +206,7 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
       })
     }
     commands = []
-    left = null
+    sudden = []
     let wrong: string | null = 'nothing was looked at'
     for (let ms = 100_000, waited = 0; wrong !== null && waited < 3_600_000; ms *= 1.5) {
       waited += ms
@@ -199,11 +223,11 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
   }
 
   /** Rule 4: who wrote reads it. */
-  async function mustShow(what: string, subject: string): Promise<void> {
+  async function mustShow(what: string, subject: string, isAlone: () => boolean): Promise<void> {
     const row = (await store.messages.older(account.id, null, 1000)).find((one) => one.subject === subject)
     const index = (row?.placements ?? []).map(({ path, uid, flags }) => `${path} ${uid} [${flagsText(flags)}]`)
     const real = [...(truth.mailbox.get(subject) ?? [])].map(([path, at]) => `${path} ${at.uids.join()} [${at.flags}]`)
-    if (index.sort().join() !== real.sort().join())
+    if (isAlone() && index.sort().join() !== real.sort().join())
       throw new Violation(`${what} was answered: index ${index.join()}, server ${real.join()}`)
   }
 
@@ -230,13 +254,14 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
       truth.begin()
       life = start()
     },
-    crashAfter: (count) => void (left = count),
+    after: ({ of, count: left }, deed) => void sudden.push({ of, left, deed }),
+    crash,
     give(what, command, subject) {
       const { accounts, died } = living()
       const [begun, wasCalm] = [steps, calm]
       const isAlone = (): boolean => wasCalm && steps === begun
       const answered = command(accounts).then(
-        () => (isAlone() && subject !== undefined ? mustShow(what, subject) : undefined),
+        () => (isAlone() && subject !== undefined ? mustShow(what, subject, isAlone) : undefined),
         (error: unknown) => expected(error, isAlone()),
       )
       const over = Promise.race([answered, died])
@@ -254,7 +279,7 @@ export async function openWorld({ time, store, capabilities }: WorldOptions): Pr
       (await store.messages.older(account.id, null, 1000)).find((row) => row.subject === subject) ?? null,
     changes: () => store.changes.since(account.id, 0, 20_000),
     async close() {
-      left = null
+      sudden = []
       const over = life?.accounts.stopAll() ?? Promise.resolve()
       await time.passUntil(over, 60_000)
       await server.close()
@@ -277,10 +302,15 @@ function accountFor(server: ImapServer, user: Parameters<typeof accountRecord>[0
   })
 }
 
-const config = readConfig(settings)
 const http = createHttpClient({ allowPrivate: true })
 
-function accountsDeps(store: Store, time: VirtualTime, problems: string[]): Parameters<typeof createAccounts>[0] {
+function accountsDeps(
+  store: Store,
+  time: VirtualTime,
+  settings: WorldOptions['settings'],
+  problems: string[],
+): Parameters<typeof createAccounts>[0] {
+  const config = readConfig({ ...usual, ...settings })
   const keep = (fields: unknown, message?: string): void => {
     const { err } = fields as { readonly err?: Error }
     problems.push(`${message ?? ''}: ${err?.stack ?? JSON.stringify(fields)}`)
