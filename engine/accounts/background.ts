@@ -10,7 +10,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { KnownHost } from './hosts.ts'
-import { createParking, isLeftAlone, isOfFolder, isSetAside, reportOwn } from './gone.ts'
+import { createParking, isLeftAlone, isOfFolder, isSetAside, reportGone } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { catchUp, forget, hasModseqs, openInbox, type Touched } from './sync.ts'
@@ -82,7 +82,7 @@ export function createBackground(
   async function readFound(path: string): Promise<void> {
     const reading = () => moved.reading(path, (touched) => catchUp(context, path, touched))
     await (path === 'INBOX' ? reading() : park(path, reading))
-    await reportOwn(deps, state)
+    await reportGone(deps, state)
   }
 
   async function readPage({ id, path }: FolderRecord, { late, end }: Place): Promise<void> {
@@ -144,7 +144,7 @@ export async function answerCalls(context: SyncContext): Promise<void> {
       .catch((error: unknown) => {
         if (!isOfFolder(error)) throw error
       })
-    await reportOwn(context.deps, context.state)
+    await reportGone(context.deps, context.state)
   }
 }
 

@@ -1,12 +1,16 @@
 /**
  * Folders that are not as the index has them, until the watching session has read them: it alone reads. The marks of
- * one folder merge. What an API call waits for is read first, the others in the order in which they were found.
+ * one folder merge. What an API call waits for is read first, the others in the order in which they were found. The
+ * mark of a folder that is left alone (gone.ts) stays until its time comes; that of one that is set aside is not waited
+ * for.
  */
+import { isLeftAlone, isSetAside } from './gone.ts'
 import type { Touched } from './sync.ts'
 
 type Call = PromiseWithResolvers<unknown>
 
 interface Mark {
+  readonly path: string
   /** Mail that came before this time is in the index. */
   readonly since: number
   readonly mark: number
@@ -25,7 +29,7 @@ function createMarks(since: () => number, ended: () => void) {
   const reading = new Set<Mark>()
   let newest = 0
   const of = (path: string): Mark => {
-    const fresh = { since: since(), isDue: true, touched: [], calls: [] }
+    const fresh = { path, since: since(), isDue: true, touched: [], calls: [] }
     const mark = waiting.get(path) ?? { ...fresh, mark: (newest += 1) }
     waiting.set(path, mark)
     return mark
@@ -35,8 +39,7 @@ function createMarks(since: () => number, ended: () => void) {
     /** The newest mark. */
     mark: (): number => newest,
     all: (): Mark[] => [...waiting.values(), ...reading],
-    first: (which: (mark: Mark) => boolean): string | undefined =>
-      waiting.entries().find(([, mark]) => which(mark))?.[0],
+    first: (which: (mark: Mark) => boolean): string | undefined => waiting.values().find(which)?.path,
     /** Reads one. Where that fails it waits on. */
     async reading(path: string, work: (touched: Touched) => Promise<void>): Promise<void> {
       const mine = of(path)
@@ -52,25 +55,33 @@ function createMarks(since: () => number, ended: () => void) {
         ended()
       }
     },
-    /** The folder is put off: it is not waited for, but by calls that have come since. */
+    /** There is no such folder. It is waited for by calls alone that have come since. */
     forget(path: string): void {
       if (waiting.get(path)?.calls.length === 0) waiting.delete(path)
     },
   }
 }
 
-export function createMoved() {
+function createEnds() {
+  let end = Promise.withResolvers<unknown>()
+  return {
+    /** Resolves at the next end. */
+    next: (): Promise<unknown> => end.promise,
+    end(): void {
+      end.resolve(null)
+      end = Promise.withResolvers()
+    },
+  }
+}
+
+/** `isNow`: whether that holds of the folder now. */
+export function createMoved(isNow: (path: string, which: typeof isLeftAlone) => boolean) {
   let lists: Call[] = []
   let lookedAt = Number.NEGATIVE_INFINITY
   let closed: Error | null = null
   let wake: () => void = () => undefined
-  /** Resolves at the end of the next reading. */
-  let atEnd = Promise.withResolvers<unknown>()
-  const ended = (): void => {
-    atEnd.resolve(null)
-    atEnd = Promise.withResolvers()
-  }
-  const { of, all, first, ...marks } = createMarks(() => lookedAt, ended)
+  const readings = createEnds()
+  const { of, all, first, ...marks } = createMarks(() => lookedAt, readings.end)
   const isCalled = ({ calls }: Mark): boolean => calls.length > 0
   const called = async (calls: Call[]): Promise<void> => {
     const call = Promise.withResolvers<unknown>()
@@ -79,8 +90,9 @@ export function createMoved() {
     wake()
     await call.promise
   }
+  const awaited = (): Mark[] => all().filter(({ path }) => !isNow(path, isSetAside))
   const isSettled = (mark: number): boolean =>
-    lookedAt !== Number.NEGATIVE_INFINITY && all().every((one) => one.mark > mark)
+    lookedAt !== Number.NEGATIVE_INFINITY && awaited().every((one) => one.mark > mark)
   return {
     ...marks,
     /** Our command is about to change the folder: what leaves another one meanwhile may come here. */
@@ -104,13 +116,13 @@ export function createMoved() {
     isSettled,
     /** Resolves when they are. */
     async settled(mark: number): Promise<void> {
-      while (!isSettled(mark)) await atEnd.promise
+      while (!isSettled(mark)) await readings.next()
     },
     /** `begunAt`: found by a look at all folders that began then. */
     found(paths: readonly string[], begunAt = lookedAt): void {
       for (const path of paths) of(path)
       lookedAt = begunAt
-      ended()
+      readings.end()
       wake()
     },
     /** The listener is called when there may be something to read. One listener, the newest. */
@@ -118,16 +130,16 @@ export function createMoved() {
     /** A call waits for the folder, or for the list. */
     isCalled: (): boolean => lists.length > 0 || all().some(isCalled),
     firstCalled: (): string | undefined => first(isCalled),
-    first: (): string | undefined => first(({ isDue }) => isDue),
+    first: (): string | undefined => first(({ path, isDue }) => isDue && !isNow(path, isLeftAlone)),
     /** Mail that was moved between folders before this time is in the index at its new place, in ms since 1970. */
     get settledAt(): number {
-      return Math.min(lookedAt, ...all().map(({ since }) => since))
+      return Math.min(lookedAt, ...awaited().map(({ since }) => since))
     },
     /** The connections are closed: nobody reads any more. */
     end(error: Error): void {
       closed = error
       for (const { reject } of [...lists, ...all().flatMap(({ calls }) => calls)]) reject(error)
-      ended()
+      readings.end()
     },
   }
 }

@@ -7,7 +7,7 @@ import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { findGone, isLeftAlone, lackedBy, saysGone } from './gone.ts'
+import { findGone, isSetAside, lackedBy, saysGone } from './gone.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
@@ -90,7 +90,7 @@ export function createFolderPoll(context: SyncContext) {
 }
 
 function lastOfAll({ state, deps }: SyncContext, asked: ReadonlyMap<string, number>): number {
-  const read = [...state.folders.values()].filter((folder) => !isLeftAlone(folder, deps.now()))
+  const read = [...state.folders.values()].filter((folder) => !isSetAside(folder, deps.now()))
   return Math.min(...read.map(({ id }) => asked.get(id) ?? 0))
 }
 
@@ -209,7 +209,7 @@ function isMoved(
   folder: FolderRecord | null,
   status: MailboxStatus | null,
 ): boolean {
-  if (folder === null || isLeftAlone(folder, deps.now())) return false
+  if (folder === null || isSetAside(folder, deps.now())) return false
   const { cursor } = folder
   if (cursor === null) return true
   const modseqs = hasModseqs(session, cursor)
@@ -231,7 +231,7 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   return [...state.folders.values()].flatMap((folder) => {
     const { path, cursor } = folder
     const isSilent = path !== 'INBOX' && cursor !== null && !hasModseqs(session, cursor)
-    return isSilent && !isLeftAlone(folder, deps.now()) ? [path] : []
+    return isSilent && !isSetAside(folder, deps.now()) ? [path] : []
   })
 }
 

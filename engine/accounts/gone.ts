@@ -10,8 +10,8 @@
  *
  * A folder that is refused three times with nothing read in between, or of which the server asks us to slow down, is
  * parked for six hours; one over which the session ends is put off, each time for longer, so that INBOX has its time.
- * It does not hold up the others, nor the end of the first sync, and comes due by itself. Until
- * it is parked the first sync waits for it, also where it was never opened.
+ * Either does not hold up the others, and comes due by itself. The first sync, and what may have been moved into it,
+ * wait for a folder that is put off, and for none that is parked.
  */
 import { AppError, isAppError, toAppError } from '../errors.ts'
 import type { SyncBatch } from '../store/port.ts'
@@ -29,51 +29,56 @@ const stepMax = 6400
 const unsettledMostMs = 15 * 60_000
 
 /**
- * Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end.
- * Answers whether anything was held.
+ * Tells what is due. What our own commands took away waits only for the folders that were known to have moved by then;
+ * a move that does not show in its new folder is held like any other. Entries of a folder that is still being read anew
+ * after a UIDVALIDITY change wait for its end. Answers whether anything was held.
  */
 export async function reportGone(deps: SyncDeps, state: AccountState): Promise<boolean> {
-  const now = deps.now()
   if ((await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length === 0) return false
-  const held = now - deps.config.MAILROOM_GONE_HOLD
-  const settledAt = isReading(state, now, isNew) ? Number.NEGATIVE_INFINITY : state.moved.settledAt - 1
-  // Not in the first time of a session: nothing could be read before.
-  const most = now - state.beganAt < unsettledMostMs ? Number.NEGATIVE_INFINITY : held - unsettledMostMs
-  const before = Math.min(held, Math.max(settledAt, most))
-  const isDueNow = (entry: GonePlacement): boolean => isDue(state, entry, before, now)
+  const now = deps.now()
+  const { before, areReadAnew } = heldUntil(deps, state, now)
+  const isDueNow = (entry: GonePlacement, message: MessageRecord): boolean =>
+    (!areReadAnew && isOwnDue(state, entry, message)) || isDue(state, entry, before, now)
+  await reportAll(deps, state, state.hints.departures.ids(), isDueNow)
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
-    const due = found.filter((message) => newestOf(message).some(isDueNow)).map(({ id }) => id)
-    for (let start = 0; start < due.length; start += step)
-      await report(deps, state, due.slice(start, start + step), isDueNow)
+    const due = found.filter((message) => newestOf(message).some((entry) => isDueNow(entry, message)))
+    await reportAll(
+      deps,
+      state,
+      due.map(({ id }) => id),
+      isDueNow,
+    )
     if (found.length < limit) break
     if (due.length === 0) limit *= 4
   }
   return true
 }
 
-/**
- * What our own commands took away waits only for the folders that were known to have moved by then. A move that does
- * not show in its new folder is held like any other.
- */
-export async function reportOwn(deps: SyncDeps, state: AccountState): Promise<void> {
-  const { departures } = state.hints
-  const ids = departures.ids()
-  if (ids.length === 0 || isReading(state, deps.now(), isNew)) return
-  for (let start = 0; start < ids.length; start += step)
-    await report(deps, state, ids.slice(start, start + step), (entry, { placements }) => {
-      const hint = departures.get(entry)
-      if (hint === undefined || !state.moved.isSettled(hint.mark)) return false
-      return hint.to === null || placements.some(({ folderId }) => folderId === hint.to)
-    })
+type IsDue = (entry: GonePlacement, message: MessageRecord) => boolean
+
+/** What left its folder before that time is due. `areReadAnew`: some folder is new, mail of others may lie in it. */
+function heldUntil({ config }: SyncDeps, state: AccountState, now: number) {
+  const held = now - config.MAILROOM_GONE_HOLD
+  const areReadAnew = isReading(state, now, isNew)
+  const settledAt = areReadAnew ? Number.NEGATIVE_INFINITY : state.moved.settledAt - 1
+  // Not in the first time of a session: nothing could be read before.
+  const most = now - state.beganAt < unsettledMostMs ? Number.NEGATIVE_INFINITY : held - unsettledMostMs
+  return { before: Math.min(held, Math.max(settledAt, most)), areReadAnew }
 }
 
-async function report(
-  deps: SyncDeps,
-  state: AccountState,
-  ids: readonly string[],
-  isDueNow: (entry: GonePlacement, message: MessageRecord) => boolean,
-): Promise<void> {
+function isOwnDue({ hints, moved }: AccountState, entry: GonePlacement, { placements }: MessageRecord): boolean {
+  const hint = hints.departures.get(entry)
+  if (hint === undefined || !moved.isSettled(hint.mark)) return false
+  return hint.to === null || placements.some(({ folderId }) => folderId === hint.to)
+}
+
+async function reportAll(deps: SyncDeps, state: AccountState, ids: readonly string[], isDueNow: IsDue): Promise<void> {
+  for (let start = 0; start < ids.length; start += step)
+    await report(deps, state, ids.slice(start, start + step), isDueNow)
+}
+
+async function report(deps: SyncDeps, state: AccountState, ids: readonly string[], isDueNow: IsDue): Promise<void> {
   // A batch needs a folder. Departures have none, so they go with INBOX's.
   const inbox = state.folderByPath('INBOX')
   if (inbox === null || inbox.cursor === null) return
@@ -108,7 +113,7 @@ function isReading(
 ): boolean {
   return folders.values().some((folder) => {
     const { cursor, completeAt } = folder
-    return !isGivenUp(folder, now) && cursor !== null && completeAt === null && which(cursor)
+    return !isSetAside(folder, now) && cursor !== null && completeAt === null && which(cursor)
   })
 }
 
@@ -241,7 +246,7 @@ function isGoneMeanwhile(error: unknown): boolean {
   return isAppError(error) && error.details['goneMeanwhile'] === true
 }
 
-/** It holds no mail, or is parked or put off. */
+/** It is not read now: it holds no mail, or is parked or put off. */
 export function isLeftAlone(
   { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
   now: number,
@@ -249,14 +254,9 @@ export function isLeftAlone(
   return !selectable || (parkedUntil ?? 0) > now
 }
 
-/** It holds no mail, or is parked. A folder that is only put off was refused for a moment, and is due again soon. */
+/** It is not waited for: it holds no mail, or is parked. What is only put off is due again soon. */
 export function isSetAside(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil'>, now: number): boolean {
   return isLeftAlone(folder, now + retryMs)
-}
-
-/** Its mail is not waited for by what is answered: of a folder that was opened it is, while that is only put off. */
-export function isGivenUp(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil' | 'cursor'>, now: number): boolean {
-  return folder.cursor === null ? isLeftAlone(folder, now) : isSetAside(folder, now)
 }
 
 const parkAfter = 3
@@ -311,7 +311,7 @@ export function createParking(sync: SyncDeps, state: AccountState) {
       const error = toAppError(cause)
       const mayBe = path !== 'INBOX' && sessionFailures.has(error.code) && !state.hasEnded()
       const folder = isGoneMeanwhile(error) || !(isOfFolder(error) || mayBe) ? null : state.folderByPath(path)
-      state.moved.forget(path)
+      if (state.folderByPath(path) === null) state.moved.forget(path)
       if (folder !== null) await putOff(folder, error)
       if (!isOfFolder(error)) throw error
     }

@@ -77,7 +77,11 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   let ids = new Map(first.map(({ path, id }) => [path, id]))
   const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined, ended: null }
   const exclusive = createExclusive()
-  const moved = createMoved()
+  const folderByPath = (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null
+  const moved = createMoved((path, which) => {
+    const folder = folderByPath(path)
+    return folder !== null && which(folder, deps.now())
+  })
   let watcher: Watcher | null = null
   return {
     account: claimed,
@@ -88,7 +92,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     /** By folder id: UNSEEN as the server reported it last. */
     reportedUnseen: new Map<string, number>(),
     folders: folders as ReadonlyMap<string, FolderRecord>,
-    folderByPath: (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null,
+    folderByPath,
     /** After a LIST: replaces the records. */
     setFolders(listed: readonly FolderRecord[]): void {
       folders.clear()

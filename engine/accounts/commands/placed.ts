@@ -9,7 +9,7 @@ import type { FolderRecord, MessageRecord, Placement } from '../../store/records
 import { isView } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
 import { withinTime } from '../../waits.ts'
-import { isGivenUp, reportOwn, saysGone, tellsLost } from '../gone.ts'
+import { isSetAside, reportGone, saysGone, tellsLost } from '../gone.ts'
 import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
@@ -94,7 +94,7 @@ export async function writing<T>(
   const work = (context: SyncContext) => actAndRead(context, acting, until)
   const { value, state, mark } = await onLink(deps, accountId, work, 'api', moreMs)
   if (state.hints.departures.isEmpty()) return value
-  const told = withinTime(settleMs, state.moved.settled(mark)).then(() => reportOwn(deps.sync, state))
+  const told = withinTime(settleMs, state.moved.settled(mark)).then(() => reportGone(deps.sync, state))
   // The connection has ended, or the store is away: the next one reads and tells what the server has done.
   await withinTime(
     Math.max(0, until - now()),
@@ -276,9 +276,9 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/** The index may lack mail of this folder. A folder that is given up is not read. */
+/** The index may lack mail of this folder. A folder that is set aside is not read. */
 export function isBeingRead(folder: FolderRecord): boolean {
-  return folder.completeAt === null && !isGivenUp(folder, Date.now())
+  return folder.completeAt === null && !isSetAside(folder, Date.now())
 }
 
 /** In a view of all mail. */

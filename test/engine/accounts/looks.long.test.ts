@@ -104,6 +104,24 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
       await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
     })
 
+    test('what is moved to a folder over which the session ends is told as moved', async (t) => {
+      const settings = { MAILROOM_GONE_HOLD: '300ms', MAILROOM_COMMAND_TIMEOUT: '1s' }
+      const running = await watchingAccounts(t, { capabilities, settings: { ...seldom, ...settings } }, ({ server }) =>
+        fill(server, 'INBOX', 1),
+      )
+      let ends = 0
+      const send = (response: Buffer, doing: HookCall | null): Buffer | null => {
+        if (doing?.name !== 'SELECT' || !doing.text.includes('Archive') || ends === 2) return response
+        if (response.toString().startsWith(doing.tag)) ends += 1
+        return null
+      }
+      Object.assign(running.server.hooks, { send })
+      moveOnServer(running.server, 1, 'INBOX', 'Archive')
+      await until('read', async () => (await running.subjects('Archive')).length === 1, { withinMs: 40_000 })
+      await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+      assert.equal(ends, 2)
+    })
+
     test('a folder that is removed after it was listed, and before it is opened, is not waited for', async (t) => {
       const running = await watching(t, '90s', ({ server }) => {
         fill(server, 'INBOX', 1)
