@@ -202,18 +202,26 @@ async function takeOut(context: FolderContext, vanished: readonly KnownUid[], ex
 /** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */
 async function readUnknown(context: FolderContext, uids: readonly number[]): Promise<void> {
   for (const page of batchesOf(context.deps, uids)) {
-    await noteAgain(context, page, false)
+    await note(
+      context,
+      page.map((uid) => ({ uid })),
+      false,
+    )
     await readMissing(context, page)
   }
 }
 
-/** Notes the new use of UIDs that are not noted yet. */
-async function noteAgain(context: FolderContext, uids: readonly number[], replaces: boolean): Promise<void> {
-  const generation = context.deps.now()
-  const note = (uid: number) => ({ uid, generation, replaces })
-  await commit(context, (cursor) => {
-    const fresh = replaces ? uids : uids.filter((uid) => !isAwaited(cursor, uid))
-    return fresh.length === 0 ? null : { cursor: withNotes(cursor, fresh.map(note)) }
+/** Notes the new use of UIDs, with a generation above the former one. */
+function note(
+  context: FolderContext,
+  uses: readonly Pick<KnownUid, 'uid' | 'generation'>[],
+  replaces: boolean,
+): Promise<void> {
+  const now = context.deps.now()
+  const notes = uses.map(({ uid, generation = 0 }) => ({ uid, generation: Math.max(now, generation + 1), replaces }))
+  return commit(context, (cursor) => {
+    const fresh = replaces ? notes : notes.filter(({ uid }) => !isAwaited(cursor, uid))
+    return fresh.length === 0 ? null : { cursor: withNotes(cursor, fresh) }
   })
 }
 
@@ -258,8 +266,7 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
       const { messages } = await readUids(session, page)
       const replaced = await replacedBy(context, messages, known)
       if (replaced.length === 0) return
-      const uids = replaced.map(({ uid }) => uid)
-      await noteAgain(context, uids, true)
+      await note(context, replaced, true)
       await readNoted(context)
     }
   }
