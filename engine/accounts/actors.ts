@@ -21,6 +21,7 @@ import type { FairQueue } from '../fair-queue.ts'
 import type { OutboxRecord, AccountRecord } from '../store/records.ts'
 import { catchUpFirst } from './background.ts'
 import { createFolderPoll } from './folders.ts'
+import { tryAgain } from './gone.ts'
 import type { Hosts } from './hosts.ts'
 import { createLink, type Link, renewed } from './link.ts'
 import type { CommandLogins } from './live.ts'
@@ -359,8 +360,8 @@ async function watchAccount(
   state.onProgress(alive)
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const host = hosts.of(state.account.server)
-  // Those that are parked too.
   const unopened = [...state.folders.values()].filter(({ selectable, cursor }) => selectable && cursor === null)
+  await tryAgain({ deps: sync, state }, unopened)
   state.moved.found(unopened.map(({ path }) => path))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW

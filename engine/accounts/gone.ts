@@ -55,6 +55,8 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<b
   return true
 }
 
+type InAccount = Pick<SyncContext, 'deps' | 'state'>
+
 type IsDue = (entry: GonePlacement, message: MessageRecord) => boolean
 
 /** What left its folder before that time is due. `areReadAnew`: some folder is new, mail of others may lie in it. */
@@ -259,6 +261,11 @@ export function isSetAside(folder: Pick<FolderRecord, 'selectable' | 'parkedUnti
   return isLeftAlone(folder, now + retryMs)
 }
 
+/** Its mail is not waited for by what is answered: of a folder that was opened it is, while that is only put off. */
+export function isGivenUp(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil' | 'cursor'>, now: number): boolean {
+  return folder.cursor === null ? isLeftAlone(folder, now) : isSetAside(folder, now)
+}
+
 const parkAfter = 3
 const parkMs = 6 * 3_600_000
 const retryMs = 20_000
@@ -278,13 +285,24 @@ export function isOfFolder(error: unknown): boolean {
 /** These end the session, and may be due to the folder. */
 const sessionFailures = new Set(['network', 'timeout', 'protocol'])
 
+async function setParked(
+  { deps, state }: InAccount,
+  folderId: string,
+  failures: number,
+  parkedUntil: number | null,
+): Promise<void> {
+  await deps.store.folders.setParked(folderId, failures, parkedUntil)
+  state.change(folderId, { failures, parkedUntil })
+}
+
+/** The folders are not parked any more; their failures count on. */
+export async function tryAgain(at: InAccount, parked: readonly FolderRecord[]): Promise<void> {
+  for (const { id, failures, parkedUntil } of parked) if (parkedUntil !== null) await setParked(at, id, failures, null)
+}
+
 /** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
-  async function setParked({ id }: FolderRecord, failures: number, parkedUntil: number | null): Promise<void> {
-    await sync.store.folders.setParked(id, failures, parkedUntil)
-    state.change(id, { failures, parkedUntil })
-  }
-
+  const at = { deps: sync, state }
   async function putOff(folder: FolderRecord, error: AppError): Promise<void> {
     const { path, cursor } = folder
     const failures = folder.failures + 1
@@ -299,14 +317,14 @@ export function createParking(sync: SyncDeps, state: AccountState) {
       { accountId: state.account.id, folder: path, failures, reason: error.message },
       isParked ? 'folder parked' : 'folder refused',
     )
-    await setParked(folder, failures, sync.now() + (isParked ? parkMs : waitMs))
+    await setParked(at, folder.id, failures, sync.now() + (isParked ? parkMs : waitMs))
   }
 
   return async (path: string, work: () => Promise<void>): Promise<void> => {
     try {
       await work()
       const folder = state.folderByPath(path)
-      if (folder !== null && folder.failures > 0) await setParked(folder, 0, null)
+      if (folder !== null && folder.failures > 0) await setParked(at, folder.id, 0, null)
     } catch (cause) {
       const error = toAppError(cause)
       const mayBe = path !== 'INBOX' && sessionFailures.has(error.code) && !state.hasEnded()

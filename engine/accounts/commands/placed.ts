@@ -9,7 +9,7 @@ import type { FolderRecord, MessageRecord, Placement } from '../../store/records
 import { isView } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
 import { withinTime } from '../../waits.ts'
-import { isSetAside, reportGone, saysGone, tellsLost } from '../gone.ts'
+import { isGivenUp, reportGone, saysGone, tellsLost } from '../gone.ts'
 import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
@@ -276,9 +276,9 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/** The index may lack mail of this folder. A folder that is set aside is not read. */
+/** The index may lack mail of this folder. A folder that is given up is not read. */
 export function isBeingRead(folder: FolderRecord): boolean {
-  return folder.completeAt === null && !isSetAside(folder, Date.now())
+  return folder.completeAt === null && !isGivenUp(folder, Date.now())
 }
 
 /** In a view of all mail. */
