@@ -1,5 +1,4 @@
 /** A mail server that was away: the first account that reaches it wakes the others that wait for it. */
-import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sealCredential } from '../../../engine/secrets/seal.ts'
 import { until } from '../../support/until.ts'
@@ -22,7 +21,8 @@ test('all watch as soon as one is back, however long they would have waited', as
   running.accounts.wake(accountId)
   await until('both wait', () => isIn(bobId, 'waiting') && isIn(accountId, 'waiting'))
   running.server.hooks = {}
-  assert.equal((await running.store.accounts.get(bobId))?.resume.lastError?.class, 'network')
+  const failure = async () => (await running.store.accounts.get(bobId))?.resume.lastError?.class
+  await until('the failure is stored', async () => (await failure()) === 'network')
   running.accounts.wake(accountId)
   await until('both watch', () => isIn(accountId, 'watching') && isIn(bobId, 'watching'), { withinMs: 10_000 })
 })

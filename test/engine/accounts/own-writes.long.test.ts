@@ -267,6 +267,7 @@ test('flags to add and flags to remove: two commands, and what is seen between t
   await accounts.setFlags(message, at, { add: ['\\Flagged'], remove: [] })
   const [watcher] = server.connections
   const asked = () => server.log.filter(({ connection, line }) => connection === watcher?.id && line.startsWith('C: '))
+  await until('it listens again', () => asked().at(-1)?.line.endsWith(' IDLE') === true)
   const before = asked().length
   let stores = 0
   server.hooks = {
