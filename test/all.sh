@@ -25,12 +25,22 @@ end() { # NAME
   return "$status"
 }
 
+# Pictures of the pages of console and wizard, what ran beside other commands, and the counts of tests.
+export MAILROOM_TEST_ARTEFACTS=${MAILROOM_TEST_ARTEFACTS:-$PWD/artefacts}
+mkdir -p "$MAILROOM_TEST_ARTEFACTS"
+# .ci/run gives the file that `npm test` has added its counts to.
+if [ -z "${MAILROOM_TEST_COUNTS:-}" ]; then
+  export MAILROOM_TEST_COUNTS=$MAILROOM_TEST_ARTEFACTS/counts.txt
+  : >"$MAILROOM_TEST_COUNTS"
+fi
+
 mongo_started=no
 finish() {
   local status=$?
   if [ "${#beside[@]}" != 0 ]; then kill "${beside[@]}" 2>/dev/null || true; fi
   if [ "$mongo_started" = yes ]; then bash test/support/mongo.sh stop; fi
   if [ "$status" = 0 ]; then section 'test:all passed'; else section "test:all FAILED with status $status"; fi
+  show_counts "$MAILROOM_TEST_COUNTS"
   exit "$status"
 }
 trap finish EXIT
@@ -41,9 +51,6 @@ if ! MONGODB_URI=${MONGODB_URI:-$(bash test/support/mongo.sh uri 2>/dev/null)}; 
   mongo_started=yes
   MONGODB_URI=$(bash test/support/mongo.sh start)
 fi
-# Pictures of the console's and the wizard's pages.
-export MAILROOM_TEST_ARTEFACTS=${MAILROOM_TEST_ARTEFACTS:-$PWD/artefacts}
-mkdir -p "$MAILROOM_TEST_ARTEFACTS"
 export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,pymap,mongodb,chromium
 
 section 'what takes long, kills, and the store on MongoDB'

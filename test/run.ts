@@ -5,10 +5,11 @@
  *
  * `node test/run.ts [pattern …]` runs other files the same way, without those of a pattern that begins with `!`;
  * `--alone` each in a process of its own.
- * MAILROOM_TEST_AT_ONCE says how many processes run at once (5).
+ * MAILROOM_TEST_AT_ONCE says how many processes run at once (5). MAILROOM_TEST_COUNTS names a file that the counts of
+ * tests are added to, for the sum of several runs.
  */
 import { spawn } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { appendFileSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FileEnd } from './support/file-ends.ts'
 
@@ -85,8 +86,10 @@ function run(files: readonly string[]): Promise<Outcome> {
   })
 }
 
-function numberOf(output: string, what: string): number {
-  return Number(new RegExp(`^ℹ ${what} (\\d+)`, 'm').exec(output)?.[1] ?? 0)
+/** As Node's own report says. A process that ended without its report counts as one failure. */
+function counted({ passed, output }: Outcome, what: string): number {
+  const number = Number(new RegExp(`^ℹ ${what} (\\d+)`, 'm').exec(output)?.[1] ?? 0)
+  return what === 'fail' && !passed ? Math.max(number, 1) : number
 }
 
 function report({ files, passed, output }: Outcome): void {
@@ -114,7 +117,7 @@ async function work(): Promise<void> {
 }
 
 await Promise.all(Array.from({ length: atOnce }, work))
-const total = (what: string): number => outcomes.reduce((sum, { output }) => sum + numberOf(output, what), 0)
+const total = (what: string): number => outcomes.reduce((sum, outcome) => sum + counted(outcome, what), 0)
 const failed = outcomes.filter(({ passed }) => !passed)
 const seconds = ((performance.now() - began) / 1000).toFixed(0)
 const slowest = ends.sort((one, other) => other.seconds - one.seconds).slice(0, slowestShown)
@@ -122,4 +125,7 @@ process.stdout.write(`\nThe slowest:\n${slowest.map(show).join('')}\n`)
 process.stdout.write(
   `${files.length} files, ${total('tests')} tests: ${total('fail')} failed, ${total('skipped')} skipped, in ${seconds} s\n`,
 )
+const { MAILROOM_TEST_COUNTS: countsFile } = process.env
+if (countsFile !== undefined)
+  for (const what of ['tests', 'pass', 'fail', 'skipped']) appendFileSync(countsFile, `${what} ${total(what)}\n`)
 if (failed.length > 0) process.exitCode = 1

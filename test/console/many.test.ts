@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { callRaw } from '../api/core/rig.ts'
+import { callRaw } from '../api/core/raw-call.ts'
 import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { outboxRecord } from '../store/contract/records.ts'
 import { accountRecord, userRecord } from '../support/records.ts'

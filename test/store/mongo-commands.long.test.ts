@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
-import { basic } from '../api/core/rig.ts'
+import { basic } from '../api/core/raw-call.ts'
 import { needs } from '../support/require.ts'
 import { databaseOn, dropDatabase } from '../support/store-choice.ts'
 import { commandName, createProxy, type Proxy } from './mongo-proxy.ts'

@@ -5,7 +5,7 @@ import { showExplanation } from '../../../api/cli/show.ts'
 import { inSet } from '../../../engine/accounts/session/uids.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
-import { callRaw } from '../core/rig.ts'
+import { callRaw } from '../core/raw-call.ts'
 import type { Json } from '../lite/rig.ts'
 import { startAdminRig } from './rig.ts'
 

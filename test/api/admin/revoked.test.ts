@@ -1,7 +1,7 @@
 /** What is open in the name of a key, a token or a session ends with it; callbacks of a revoked key wait. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { callRaw } from '../core/rig.ts'
+import { callRaw } from '../core/raw-call.ts'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
 import { openEventStream, type EventStream } from '../../support/event-stream.ts'
 import { until } from '../../support/until.ts'

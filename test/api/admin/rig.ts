@@ -1,7 +1,7 @@
 /** The admin API on the whole of Mailroom, with a token of each scope. */
 import assert from 'node:assert/strict'
 import { operatorScopes, type OperatorScope } from '../../../engine/index.ts'
-import type { Answer } from '../core/rig.ts'
+import type { Answer } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig, type RigOptions } from '../lite/rig.ts'
 
 export interface AdminRig extends LiteRig {

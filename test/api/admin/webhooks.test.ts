@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
 import { until } from '../../support/until.ts'
-import { callRaw } from '../core/rig.ts'
+import { callRaw } from '../core/raw-call.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
 

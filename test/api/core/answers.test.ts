@@ -11,7 +11,8 @@ import { defineRoute, JsonText, StreamAnswer, type Call, type Route } from '../.
 import { AppError } from '../../../engine/index.ts'
 import { standstill, until } from '../../support/until.ts'
 import { connectRaw } from './raw-http.ts'
-import { basic, startRig, type Rig } from './rig.ts'
+import { basic } from './raw-call.ts'
+import { startRig, type Rig } from './rig.ts'
 
 const seen = { aborted: [] as string[], destroyed: [] as string[] }
 

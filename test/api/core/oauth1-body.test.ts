@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { sign, type SignerMethod } from '../../support/oauth-signer.ts'
 import { echoRoutes } from './echo.ts'
-import { apiKey, apiSecret, callRaw, startRig, type Answer, type Rig } from './rig.ts'
+import { apiKey, apiSecret, callRaw, type Answer } from './raw-call.ts'
+import { startRig, type Rig } from './rig.ts'
 
 const own = { key: apiKey, secret: apiSecret } as const
 const json = '{"name":"Anna","when":"früh"}'

@@ -6,7 +6,8 @@ import { baseString, baseUri, parseOAuthHeader, signatureOf } from '../../../api
 import { parsePairs } from '../../../api/wire.ts'
 import { sign, type Carrier, type Signed, type SignerOptions, type Unsigned } from '../../support/oauth-signer.ts'
 import { echoRoutes } from './echo.ts'
-import { apiKey, apiSecret, callRaw, startRig, type Answer, type Rig } from './rig.ts'
+import { apiKey, apiSecret, callRaw, type Answer } from './raw-call.ts'
+import { startRig, type Rig } from './rig.ts'
 
 const own = { key: apiKey, secret: apiSecret } as const
 

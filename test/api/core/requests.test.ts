@@ -6,7 +6,8 @@ import { defineRoute, type Route } from '../../../api/route.ts'
 import { AppError, notFound, silentLogger, type AccountRecord, type UserRecord } from '../../../engine/index.ts'
 import { until } from '../../support/until.ts'
 import { checkedRoute, echo, echoRoutes } from './echo.ts'
-import { apiKey, apiSecret, basic, callRaw, startRig, type Rig } from './rig.ts'
+import { apiKey, apiSecret, basic, callRaw } from './raw-call.ts'
+import { startRig, type Rig } from './rig.ts'
 
 function failing(path: string, error: () => unknown): Route {
   return defineRoute(`GET ${path}`, {

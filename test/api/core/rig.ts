@@ -1,7 +1,7 @@
 /** The frame on a real server and a real store, with routes of the test's own. The engine behind it is not touched. */
 import { createOperators } from '../../../engine/operators.ts'
 import { once } from 'node:events'
-import { request, type IncomingHttpHeaders, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApp, createServer, type App } from '../../../api/app.ts'
 import type { Route } from '../../../api/route.ts'
@@ -13,9 +13,7 @@ import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { ownUses } from '../../../engine/uses.ts'
 import { openTestStore } from '../../support/test-store.ts'
-
-export const apiKey = 'frame-key'
-export const apiSecret = 'frame secret & more'
+import { apiKey, apiSecret, callRaw, type Answer, type CallOptions } from './raw-call.ts'
 
 export interface Rig {
   readonly url: string
@@ -28,20 +26,6 @@ export interface Rig {
   close(): Promise<void>
 }
 
-export interface CallOptions {
-  /** Without it the call carries Basic. */
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | Buffer
-}
-
-export interface Answer {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly text: string
-  /** Parsed on demand. */
-  readonly json: Record<string, unknown>
-}
-
 export interface RigOptions {
   readonly routes: readonly Route[]
   readonly env?: Readonly<Record<string, string>>
@@ -49,8 +33,6 @@ export interface RigOptions {
   readonly log?: Logger
   readonly ready?: () => Promise<boolean>
 }
-
-export const basic = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}`
 
 export async function startRig(options: RigOptions): Promise<Rig> {
   const config = readConfig({ MAILROOM_API_KEY: apiKey, MAILROOM_API_SECRET: apiSecret, ...options.env })
@@ -110,33 +92,4 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
       throw new Error(`the frame's tests have no engine.${String(name)}`)
     },
   })
-}
-
-/** One call with the path exactly as given: fetch would tidy it up. */
-export function callRaw(port: number, method: string, path: string, options: CallOptions = {}): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const headers = options.headers ?? { authorization: basic }
-  const chunked = 'transfer-encoding' in headers
-  const length =
-    options.body === undefined || chunked ? {} : { 'content-length': String(Buffer.byteLength(options.body)) }
-  const call = request({ host: '127.0.0.1', port, method, path, headers: { ...length, ...headers }, agent: false })
-  call.once('error', reject)
-  call.once('response', (response) => {
-    const chunks: Buffer[] = []
-    response.on('data', (chunk: Buffer) => chunks.push(chunk))
-    response.once('error', reject)
-    response.once('end', () => {
-      const text = Buffer.concat(chunks).toString('utf8')
-      resolve({
-        status: response.statusCode ?? 0,
-        headers: response.headers,
-        text,
-        get json() {
-          return JSON.parse(text) as Record<string, unknown>
-        },
-      })
-    })
-  })
-  call.end(options.body)
-  return promise
 }

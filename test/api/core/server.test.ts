@@ -6,7 +6,8 @@ import { after, before, suite, test } from 'node:test'
 import { until } from '../../support/until.ts'
 import { echoRoutes } from './echo.ts'
 import { connectRaw } from './raw-http.ts'
-import { basic, startRig, type Rig } from './rig.ts'
+import { basic } from './raw-call.ts'
+import { startRig, type Rig } from './rig.ts'
 
 const head = (first: string, ...headers: string[]): string =>
   [first, 'Host: mail.example', `Authorization: ${basic}`, ...headers, '', ''].join('\r\n')

@@ -12,7 +12,8 @@ import { readConfig, silentLogger, type CallLogRecord } from '../../../engine/in
 import manifest from '../../../package.json' with { type: 'json' }
 import { until } from '../../support/until.ts'
 import { checkedRoute, echoRoutes } from './echo.ts'
-import { basic, callRaw, startRig, type Answer, type Rig } from './rig.ts'
+import { basic, callRaw, type Answer } from './raw-call.ts'
+import { startRig, type Rig } from './rig.ts'
 
 const named = z.object({ id: z.string(), label: z.string().describe('<b>bold & "quoted"</b>') }).meta({ id: 'Thing' })
 

@@ -14,7 +14,7 @@ import { startDovecot, type Dovecot } from '../../support/dovecot.ts'
 import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
-import { basic } from '../core/rig.ts'
+import { basic } from '../core/raw-call.ts'
 import { allRead, quickSettings } from './rig.ts'
 
 export type Json = Record<string, unknown>

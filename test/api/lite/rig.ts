@@ -26,9 +26,9 @@ import { engineOver, nodeCount, nodeSettings, oneOf } from '../../support/nodes.
 import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
-import { apiKey, apiSecret, basic, callRaw, type Answer, type CallOptions } from '../core/rig.ts'
+import { apiKey, apiSecret, basic, callRaw, type Answer, type CallOptions } from '../core/raw-call.ts'
 
-export { apiKey, basic } from '../core/rig.ts'
+export { apiKey, basic } from '../core/raw-call.ts'
 
 export type Json = Record<string, unknown>
 

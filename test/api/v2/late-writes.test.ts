@@ -4,7 +4,7 @@ import { after, afterEach, before, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
-import { basic } from '../core/rig.ts'
+import { basic } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 

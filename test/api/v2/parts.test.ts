@@ -1,7 +1,7 @@
 /** Parts of a message, its files, and files as resources of their own. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { basic } from '../core/rig.ts'
+import { basic } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { raw, v2Mailbox, type V2Mailbox } from './rig.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { conversationOf, conversationsOf } from '../../../engine/index.ts'
-import { basic } from '../core/rig.ts'
+import { basic } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
 

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { mail } from '../../support/mail.ts'
 import { sign } from '../../support/oauth-signer.ts'
 import { until } from '../../support/until.ts'
-import { apiKey, apiSecret, basic } from '../core/rig.ts'
+import { apiKey, apiSecret, basic } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
 

@@ -13,7 +13,7 @@ import { mail } from '../../support/mail.ts'
 import { nodeCount } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
-import { apiSecret } from '../core/rig.ts'
+import { apiSecret } from '../core/raw-call.ts'
 import { allRead, everyFilter, startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
 

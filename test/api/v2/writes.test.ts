@@ -6,7 +6,7 @@ import { shortSection } from '../../support/imap-server/short-section.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
-import { basic } from '../core/rig.ts'
+import { basic } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 
