@@ -31,14 +31,17 @@ export async function runAndKill(args: readonly string[], afterMs: number): Prom
 
 /**
  * Calls `round` until it has been killed thirty times, with moments that are spread over the time that it takes when
- * nobody kills it. A round that ends before its moment does not count.
+ * nobody kills it. A round that ends before its moment does not count, and shows how long a round takes by now.
  */
 export async function killSpread(round: (afterMs: number) => Promise<Ended>): Promise<void> {
   const whole = await round(Infinity)
   if (whole.killed) throw new Error(`it does not end:\n${whole.output}`)
+  let { tookMs } = whole
   let killed = 0
   for (let number = 0; killed < kills; number += 1) {
     if (number === 3 * kills) throw new Error(`${kills} kills wanted, ${killed} made: it ends too soon`)
-    if ((await round((whole.tookMs * (number % kills)) / kills)).killed) killed += 1
+    const ended = await round((tookMs * (number % kills)) / kills)
+    if (ended.killed) killed += 1
+    else tookMs = ended.tookMs
   }
 }
