@@ -1,4 +1,4 @@
-/** Debian's Chromium, without a window, for tests of pages. */
+/** Debian's Chromium without a window, for tests of pages. */
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,16 +53,16 @@ export async function screenshot(page: Page, directory: string, name: string): P
   writeFileSync(join(directory, `${name}.png`), await page.screenshot({ fullPage: true }))
 }
 
-/** What axe calls serious or critical, with the places. */
+/** What axe calls serious or critical, with the places. Passes of axe are neither looked up nor sent. */
 export async function barriers(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)
-  const { violations } = await page.evaluate(async () => {
+  return page.evaluate(async () => {
     const { axe: here } = globalThis as unknown as { axe: typeof axe }
-    return here.run()
+    const { violations } = await here.run({ resultTypes: ['violations'] })
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
   })
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
 }
 
 /** Cells of tables that are cut off at the edge of the screen, or lie over what is below them. */
