@@ -232,11 +232,15 @@ describe('accounts for operators', () => {
         return view?.state === 'connecting' && view.lastError !== null
       })
     await until('they failed, and try again', trying)
-    const { attention, hosts } = await rig.good('read', 'GET', '/admin/overview')
-    const named = (attention as Json[]).find(({ kind }) => kind === 'host')
-    assert.equal(named?.['id'], rig.imap.host)
-    assert.match(String(named['what']), /^[4-6] of \d accounts at .* cannot connect$/)
-    assert.equal((hosts as Json[])[0]?.['host'], rig.imap.host)
+    // The store learns that an account is down after its actor.
+    await until('the host is named while they try', async () => {
+      const { attention, hosts } = await rig.good('read', 'GET', '/admin/overview')
+      const named = (attention as Json[]).find(({ kind }) => kind === 'host')
+      assert.equal(named?.['id'], rig.imap.host)
+      assert.match(String(named['what']), /^[4-6] of \d accounts at .* cannot connect$/)
+      assert.equal((hosts as Json[])[0]?.['host'], rig.imap.host)
+      return trying()
+    })
     rig.imap.hooks = {}
     rig.imap.dropConnections()
   })
