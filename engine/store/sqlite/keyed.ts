@@ -66,9 +66,9 @@ export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, optio
   }
 }
 
-/** The log of calls has no index for these filters. */
+/** The log of calls has no index for these filters; that of the developer's calls names their users. */
 function longCalls(read: Sql, where: Where<Kinds['calls']>, options: Partial<Page>): LongRead {
-  const filtered = [where.status, where.method, where.path].some(isGiven)
+  const filtered = [where.userId, where.status, where.method, where.path].some(isGiven)
   const { sql, values } = whereOf(definitions.calls, { developerId: where.developerId })
   const all = { sql: `SELECT id FROM calls WHERE ${sql}`, values }
   return { ...read, owner: JSON.stringify(values), walk: filtered || isFar(options) ? all : null }

@@ -265,6 +265,13 @@ function contactsByAccount(sql: Statements): void {
 /** For operators: callbacks of all developers by time, and by state, out of the index alone. */
 const outboxByAge = 'CREATE INDEX IF NOT EXISTS outbox_by_age ON outbox (created_at, id, state)'
 
+/** A user's calls are found along those of the developer: an index by user had each batch of calls touch its pages. */
+const callsOfUser = `
+DROP INDEX IF EXISTS calls_of_user;
+DROP INDEX IF EXISTS calls_of_developer;
+CREATE INDEX calls_of_developer ON calls (developer_id, at, id, user_id);
+`
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
@@ -288,6 +295,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   contactsByAccount,
   accountFacts,
   outboxByAge,
+  callsOfUser,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
