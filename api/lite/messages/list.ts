@@ -169,12 +169,13 @@ async function presenterOf(
 ): Promise<(message: MessageRecord) => object> {
   const viewer = viewerOf(call, account, folders)
   const others = await form.beside(call, query)?.(account, messages)
-  return (message) => ({
-    ...form.present(message, viewer),
-    ...(query.include_flags === true ? form.flags(flagsIn(message, folder?.id)) : {}),
-    ...form.contents(contents?.get(message.id) ?? {}),
-    ...others?.(message),
-  })
+  return (message) =>
+    Object.assign(
+      form.present(message, viewer),
+      query.include_flags === true ? form.flags(flagsIn(message, folder?.id)) : null,
+      form.contents(contents?.get(message.id) ?? {}),
+      others?.(message),
+    )
 }
 
 const getRoute = (path: MessagePattern) =>

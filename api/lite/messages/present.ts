@@ -97,15 +97,16 @@ export function presentFacts(message: MessageRecord, { account, urls, folderName
 }
 
 export function peopleOf({ addresses }: MessageRecord): Address[] {
-  return addressFields.flatMap(([field]) => addresses[field])
+  const { from, sender, replyTo, to, cc, bcc } = addresses
+  return from.concat(sender, replyTo, to, cc, bcc)
 }
 
 export function pathsOf({ placements }: MessageRecord): string[] {
   return placements.map(({ path }) => path)
 }
 
-function emptyAsList<T>(map: Readonly<Record<string, T>>): Record<string, T> | never[] {
-  return Object.keys(map).length === 0 ? [] : { ...map }
+function emptyAsList<T extends object>(map: T): T | never[] {
+  return Object.keys(map).length === 0 ? [] : map
 }
 
 const addressFields = [
@@ -118,10 +119,10 @@ const addressFields = [
 ] as const satisfies readonly (readonly [keyof MessageAddresses, string])[]
 
 export function presentAddresses(addresses: MessageAddresses): MessageView['addresses'] {
-  const given = addressFields.flatMap(([field, wire]) =>
-    addresses[field].length === 0 ? [] : [[wire, addresses[field].map(presentAddress)] as const],
-  )
-  return emptyAsList(Object.fromEntries(given))
+  const given: Exclude<MessageView['addresses'], []> = {}
+  for (const [field, wire] of addressFields)
+    if (addresses[field].length > 0) given[wire] = addresses[field].map(presentAddress)
+  return emptyAsList(given)
 }
 
 /** Both are always there: a name that the message does not give is ''. */
