@@ -28,6 +28,7 @@ export class Exchange {
   /** Where the call comes from; see addresses.ts. */
   readonly address: string
   readonly target: Target
+  readonly version: ApiVersion
   /** Milliseconds of a monotonic clock. */
   readonly startedAt = performance.now()
   /** Set by the router, with the four below. */
@@ -66,10 +67,7 @@ export class Exchange {
     this.requestId = requestId
     this.address = address
     this.target = parseTarget(url)
-  }
-
-  get version(): ApiVersion {
-    return this.target.path.startsWith('/2.0/') ? '2.0' : 'lite'
+    this.version = this.target.path.startsWith('/2.0/') ? '2.0' : 'lite'
   }
 
   /** The path of the route, or a placeholder: the label of metrics, of which there must be few. */

@@ -84,7 +84,7 @@ export function createConnections(settings: Settings): Connections {
       const address = behindProxy ? addressOf(request) : ''
       place.underWay += 1
       if (behindProxy) callsByAddress.change(address, 1)
-      response.once('close', () => {
+      response.on('close', () => {
         place.underWay -= 1
         if (behindProxy) callsByAddress.change(address, -1)
       })

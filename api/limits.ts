@@ -49,20 +49,21 @@ interface Shared {
 
 /** How often something was counted since its window began, also by other nodes when it is `shared`. */
 export function createCounter(windowMs: number, now: () => number, shared?: Shared) {
-  const windows = new BoundedMap<Window>()
-  const windowOf = (id: string): Window => {
+  const windows = new BoundedMap<{ count: number; readonly endsAt: number }>()
+  const windowOf = (id: string) => {
     const window = windows.get(id)
     return window === undefined || window.endsAt <= now() ? { count: 0, endsAt: now() + windowMs } : window
   }
   const add = (id: string, by: number): Window => {
-    const { count, endsAt } = windowOf(id)
-    const window = { count: count + by, endsAt }
-    windows.set(id, window)
+    const window = windowOf(id)
+    // Set when it begins: the window that ends first is forgotten first.
+    if (window.count === 0) windows.set(id, window)
+    window.count += by
     return window
   }
   shared?.uses.hear(shared.kind, add)
   return {
-    windowOf,
+    windowOf: (id: string): Window => windowOf(id),
     count(id: string): Window {
       shared?.uses.tell(shared.kind, id)
       return add(id, 1)

@@ -77,7 +77,7 @@ export function matchOf(pattern: Pattern, method: string, captures: readonly str
   const route = pattern.routes.get(method === 'HEAD' ? 'GET' : method)
   if (route === undefined) return null
   const parameters: Record<string, string> = {}
-  for (const [index, name] of pattern.names.entries()) parameters[name] = decodePathValue(name, captures[index] ?? '')
+  pattern.names.forEach((name, index) => (parameters[name] = decodePathValue(name, captures[index] ?? '')))
   return { route, parameters }
 }
 
@@ -153,11 +153,10 @@ type Finder = (path: string) => readonly [pattern: Pattern, captures: readonly s
 function finderOf(patterns: readonly Pattern[]): Finder {
   const router = new Router()
   for (const { regexp } of patterns) router.all(regexp, () => undefined)
-  const byLayer = new Map(router.stack.map((layer, index) => [layer, patterns[index]]))
   return (path) => {
-    const [layer] = router.match(path, 'GET').path
-    const pattern = layer && byLayer.get(layer)
-    return pattern && [pattern, layer.captures(path)]
+    const at = router.stack.findIndex((layer) => layer.match(path))
+    const pattern = patterns[at]
+    return pattern && [pattern, router.stack[at]?.captures(path) ?? []]
   }
 }
 

@@ -26,7 +26,7 @@ export function requestLog(deps: Deps): Middleware {
     ctx.res.setHeader('X-Request-Id', id)
     // Most answers hold what strangers wrote: a browser must not guess another type.
     ctx.res.setHeader('X-Content-Type-Options', 'nosniff')
-    ctx.res.once('close', () => finish(deps, ctx, exchange))
+    ctx.res.on('close', () => finish(deps, ctx, exchange))
     return next()
   }
 }
@@ -39,7 +39,7 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
   const { method } = ctx
   metrics.apiCalls.inc({ method: knownMethod(method), route: exchange.routePath, status })
   // A stream of events lasts for as long as its reader likes.
-  if (ctx.response.type !== eventStreamHeaders['Content-Type'])
+  if (ctx.res.getHeader('Content-Type') !== eventStreamHeaders['Content-Type'])
     metrics.apiSeconds.observe({ route: exchange.routePath }, durationMs / 1000)
   const account = exchange.account === null ? {} : { accountId: exchange.account.id }
   log.debug(

@@ -70,12 +70,12 @@ export async function listMessages(
   if (asksServer(wanted)) call.touchesImap(user)
   const found = search === undefined ? null : await searchBodies(call, folder === null ? folders : [folder], search)
   const sieve = form.sieve(account, folder, wanted)
-  const wholeQuery = { ...query, ...sieve?.query, ...given({ ids: found?.few }) }
   const sift = (one: MessageRecord): MessageRecord[] => {
     call.signal.throwIfAborted()
     return sieve?.passes(one) === false || found?.has(one) === false ? [] : [one]
   }
   const answer = async (): Promise<Answer> => {
+    const wholeQuery = { ...query, ...sieve?.query, ...given({ ids: found?.few }) }
     const messages =
       sieve === null && (found === null || found.few !== undefined)
         ? await store.messages.list(account.id, wholeQuery, { limit, offset })
