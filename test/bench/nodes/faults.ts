@@ -167,13 +167,24 @@ async function call(stage: Stage, service: Service, method: string, path: string
 async function supervise({ workers, fronts }: Stage, over: Over): Promise<void> {
   while (!over.isOver) {
     for (const { service } of [...workers, ...fronts])
-      if (!isDeliberate.has(service) && hasEnded(service)) await startAgain(service)
+      if (!taken.has(service) && hasEnded(service)) await taking(service, () => startAgain(service))
     await pause(250)
   }
 }
 
-/** Processes that a fault has ended, and will start again. */
-const isDeliberate = new Set<Service>()
+/** Processes that are ended, or started again, just now: by one at a time. */
+const taken = new Set<Service>()
+
+async function taking(service: Service, work: () => Promise<void>): Promise<void> {
+  taken.add(service)
+  await work().finally(() => taken.delete(service))
+}
+
+/** A fault of a process that runs. */
+async function disturbed({ service }: Node, work: (service: Service) => Promise<void>): Promise<void> {
+  await until('the node runs', () => !taken.has(service) && !hasEnded(service), { withinMs: patientMs })
+  await taking(service, () => work(service))
+}
 
 function hasEnded(service: Service): boolean {
   try {
@@ -190,23 +201,21 @@ async function startAgain(service: Service): Promise<void> {
 }
 
 const all: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
-  async 'kill -9'(stage) {
-    const { service } = one(stage.workers)
-    isDeliberate.add(service)
-    await service.kill9()
-    await back(stage, 'kill -9', service)
-    await service.start()
-    isDeliberate.delete(service)
-  },
-  async 'SIGSTOP, SIGCONT'(stage) {
-    const { service } = one(stage.workers)
-    const { pid } = service
-    const stoppedAt = performance.now()
-    process.kill(pid, 'SIGSTOP')
-    await back(stage, 'SIGSTOP', service)
-    await pause(Math.max(0, times.stoppedMs - (performance.now() - stoppedAt)))
-    process.kill(pid, 'SIGCONT')
-  },
+  'kill -9': (stage) =>
+    disturbed(one(stage.workers), async (service) => {
+      await service.kill9()
+      await back(stage, 'kill -9', service)
+      await service.start()
+    }),
+  'SIGSTOP, SIGCONT': (stage) =>
+    disturbed(one(stage.workers), async (service) => {
+      const { pid } = service
+      const stoppedAt = performance.now()
+      process.kill(pid, 'SIGSTOP')
+      await back(stage, 'SIGSTOP', service)
+      await pause(Math.max(0, times.stoppedMs - (performance.now() - stoppedAt)))
+      process.kill(pid, 'SIGCONT')
+    }),
   async 'cut from the database'(stage) {
     const { proxy } = one(stage.workers)
     proxy.listen(false)
@@ -214,11 +223,11 @@ const all: Readonly<Record<string, (stage: Stage) => Promise<void>>> = {
     proxy.listen(true)
   },
   async 'rolling restart'({ workers, cluster }) {
-    for (const { service } of workers) {
-      isDeliberate.add(service)
-      await service.stop()
-      await service.start()
-      isDeliberate.delete(service)
+    for (const node of workers) {
+      await disturbed(node, async (service) => {
+        await service.stop()
+        await service.start()
+      })
       await allWatched(cluster, workers)
     }
   },
