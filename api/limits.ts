@@ -56,7 +56,7 @@ export function createCounter(windowMs: number, now: () => number, shared?: Shar
   }
   const add = (id: string, by: number): Window => {
     const window = windowOf(id)
-    // Set when it begins: the window that ends first is forgotten first.
+    // A window is set when it begins: the one that ends first is forgotten first.
     if (window.count === 0) windows.set(id, window)
     window.count += by
     return window

@@ -361,7 +361,7 @@ async function watchAccount(
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const host = hosts.of(state.account.server)
   const unopened = [...state.folders.values()].filter(({ selectable, cursor }) => selectable && cursor === null)
-  await tryAgain({ deps: sync, state }, unopened)
+  await tryAgain(sync, state, unopened)
   state.moved.found(unopened.map(({ path }) => path))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW

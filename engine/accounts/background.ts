@@ -36,7 +36,7 @@ interface Place {
   readonly end: () => void
 }
 
-/** Places for pages, one at a time. `wake` is called when there is one, and when it has ended. */
+/** Places for pages, one at a time. `wake` is called when a place comes, and when it has ended. */
 function createPlaces({ id, developerId }: AccountRecord, queue: FairQueue, wake: () => void, signal: AbortSignal) {
   let place: Place | null = null
   let isAsked = false
@@ -101,7 +101,7 @@ export function createBackground(
 
   async function readOld(folder: FolderRecord): Promise<boolean> {
     if (now() >= pausedUntil) void places.ask()
-    // It may be there by now: IDLE need not begin before.
+    // The place may be there by now: IDLE need not begin before.
     await nextTurn()
     if (places.held === null) return false
     await readPage(folder, places.held)
@@ -180,7 +180,7 @@ export async function backfillFirst(context: FolderContext): Promise<void> {
     await backfillPage(context, context.deps.config.MAILROOM_SYNC_BATCH)
 }
 
-/** Opens the folder, and reads a page. One that is numbered anew is caught up instead. */
+/** Opens the folder, and reads a page. A folder that is numbered anew is caught up instead. */
 export async function backfillOpened(context: FolderContext, size: number): Promise<number> {
   const { session, state, folderId } = context
   const path = state.folders.get(folderId)?.path ?? ''

@@ -211,7 +211,7 @@ async function readUnknown(context: FolderContext, uids: readonly number[]): Pro
   }
 }
 
-/** Notes the new use of UIDs, with a generation above the former one. */
+/** Notes the new use of UIDs, each with a generation above that of the former use. */
 function note(
   context: FolderContext,
   uses: readonly Pick<KnownUid, 'uid' | 'generation'>[],

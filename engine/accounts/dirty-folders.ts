@@ -1,8 +1,8 @@
 /**
  * Folders that are not as the index has them, until the watching session has read them: it alone reads. The marks of
  * one folder merge. What an API call waits for is read first, the others in the order in which they were found. The
- * mark of a folder that is left alone (gone.ts) stays until its time comes; that of one that is set aside is not waited
- * for.
+ * mark of a folder that is left alone (gone.ts) stays until its time comes; of a folder that is set aside the mark
+ * is not waited for.
  */
 import { isLeftAlone, isSetAside } from './gone.ts'
 import type { Touched } from './sync.ts'
@@ -40,7 +40,7 @@ function createMarks(since: () => number, ended: () => void) {
     mark: (): number => newest,
     all: (): Mark[] => [...waiting.values(), ...reading],
     first: (which: (mark: Mark) => boolean): string | undefined => waiting.values().find(which)?.path,
-    /** Reads one. Where that fails it waits on. */
+    /** Reads the folder. Where that fails the mark stays. */
     async reading(path: string, work: (touched: Touched) => Promise<void>): Promise<void> {
       const mine = of(path)
       waiting.delete(path)
@@ -55,7 +55,7 @@ function createMarks(since: () => number, ended: () => void) {
         ended()
       }
     },
-    /** There is no such folder. It is waited for by calls alone that have come since. */
+    /** There is no such folder: the mark stays only for calls that have come since. */
     forget(path: string): void {
       if (waiting.get(path)?.calls.length === 0) waiting.delete(path)
     },
@@ -74,7 +74,7 @@ function createEnds() {
   }
 }
 
-/** `isNow`: whether that holds of the folder now. */
+/** `isNow`: whether the folder is left alone, or set aside, now. */
 export function createMoved(isNow: (path: string, which: typeof isLeftAlone) => boolean) {
   let lists: Call[] = []
   let lookedAt = Number.NEGATIVE_INFINITY

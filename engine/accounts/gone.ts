@@ -10,7 +10,7 @@
  *
  * A folder that is refused three times with nothing read in between, or of which the server asks us to slow down, is
  * parked for six hours; one over which the session ends is put off, each time for longer, so that INBOX has its time.
- * Either does not hold up the others, and comes due by itself. The first sync, and what may have been moved into it,
+ * Neither holds up the others, and both come due by themselves. The first sync, and what may have been moved into it,
  * wait for a folder that is put off, and for none that is parked.
  */
 import { AppError, isAppError, toAppError } from '../errors.ts'
@@ -42,24 +42,18 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<b
   await reportAll(deps, state, state.hints.departures.ids(), isDueNow)
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
-    const due = found.filter((message) => newestOf(message).some((entry) => isDueNow(entry, message)))
-    await reportAll(
-      deps,
-      state,
-      due.map(({ id }) => id),
-      isDueNow,
-    )
+    const isDueIn = (message: MessageRecord) => newestOf(message).some((entry) => isDueNow(entry, message))
+    const due = found.filter(isDueIn).map(({ id }) => id)
+    await reportAll(deps, state, due, isDueNow)
     if (found.length < limit) break
     if (due.length === 0) limit *= 4
   }
   return true
 }
 
-type InAccount = Pick<SyncContext, 'deps' | 'state'>
-
 type IsDue = (entry: GonePlacement, message: MessageRecord) => boolean
 
-/** What left its folder before that time is due. `areReadAnew`: some folder is new, mail of others may lie in it. */
+/** Departures before that time are due. `areReadAnew`: some folder is new, and mail of others may lie in it. */
 function heldUntil({ config }: SyncDeps, state: AccountState, now: number) {
   const held = now - config.MAILROOM_GONE_HOLD
   const areReadAnew = isReading(state, now, isNew)
@@ -248,7 +242,7 @@ function isGoneMeanwhile(error: unknown): boolean {
   return isAppError(error) && error.details['goneMeanwhile'] === true
 }
 
-/** It is not read now: it holds no mail, or is parked or put off. */
+/** The folder is not read now: it holds no mail, or is parked or put off. */
 export function isLeftAlone(
   { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
   now: number,
@@ -256,7 +250,7 @@ export function isLeftAlone(
   return !selectable || (parkedUntil ?? 0) > now
 }
 
-/** It is not waited for: it holds no mail, or is parked. What is only put off is due again soon. */
+/** The folder is not waited for: it holds no mail, or is parked. A folder that is only put off is due again soon. */
 export function isSetAside(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil'>, now: number): boolean {
   return isLeftAlone(folder, now + retryMs)
 }
@@ -285,24 +279,21 @@ export function isOfFolder(error: unknown): boolean {
 /** These end the session, and may be due to the folder. */
 const sessionFailures = new Set(['network', 'timeout', 'protocol'])
 
-async function setParked(
-  { deps, state }: InAccount,
-  folderId: string,
-  failures: number,
-  parkedUntil: number | null,
-): Promise<void> {
-  await deps.store.folders.setParked(folderId, failures, parkedUntil)
-  state.change(folderId, { failures, parkedUntil })
+type Parked = Pick<FolderRecord, 'failures' | 'parkedUntil'>
+
+async function setParked(deps: SyncDeps, state: AccountState, id: string, parked: Parked): Promise<void> {
+  await deps.store.folders.setParked(id, parked.failures, parked.parkedUntil)
+  state.change(id, parked)
 }
 
 /** The folders are not parked any more; their failures count on. */
-export async function tryAgain(at: InAccount, parked: readonly FolderRecord[]): Promise<void> {
-  for (const { id, failures, parkedUntil } of parked) if (parkedUntil !== null) await setParked(at, id, failures, null)
+export async function tryAgain(deps: SyncDeps, state: AccountState, parked: readonly FolderRecord[]): Promise<void> {
+  for (const { id, failures, parkedUntil } of parked)
+    if (parkedUntil !== null) await setParked(deps, state, id, { failures, parkedUntil: null })
 }
 
 /** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
-  const at = { deps: sync, state }
   async function putOff(folder: FolderRecord, error: AppError): Promise<void> {
     const { path, cursor } = folder
     const failures = folder.failures + 1
@@ -317,14 +308,16 @@ export function createParking(sync: SyncDeps, state: AccountState) {
       { accountId: state.account.id, folder: path, failures, reason: error.message },
       isParked ? 'folder parked' : 'folder refused',
     )
-    await setParked(at, folder.id, failures, sync.now() + (isParked ? parkMs : waitMs))
+    const parkedUntil = sync.now() + (isParked ? parkMs : waitMs)
+    await setParked(sync, state, folder.id, { failures, parkedUntil })
   }
 
   return async (path: string, work: () => Promise<void>): Promise<void> => {
     try {
       await work()
       const folder = state.folderByPath(path)
-      if (folder !== null && folder.failures > 0) await setParked(at, folder.id, 0, null)
+      if (folder !== null && folder.failures > 0)
+        await setParked(sync, state, folder.id, { failures: 0, parkedUntil: null })
     } catch (cause) {
       const error = toAppError(cause)
       const mayBe = path !== 'INBOX' && sessionFailures.has(error.code) && !state.hasEnded()

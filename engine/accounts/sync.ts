@@ -26,6 +26,7 @@ import {
   batchesOf,
   cursorOf,
   type FolderContext,
+  type InAccount,
   moveCursor,
   quarantine,
   storeRead,
@@ -168,8 +169,6 @@ function remap(
     backfillBelow: Math.max(2, uidNext),
   }
 }
-
-type InAccount = Pick<SyncContext, 'deps' | 'state'>
 
 /** Takes out what the folder held under other UIDVALIDITYs. */
 export async function forget({ state, deps }: InAccount, folderId: string, uidValidity: string): Promise<void> {

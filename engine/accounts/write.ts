@@ -30,6 +30,9 @@ export interface SyncContext {
   readonly giveWay?: () => Promise<void>
 }
 
+/** Work on the index that asks the mail server for nothing. */
+export type InAccount = Pick<SyncContext, 'deps' | 'state'>
+
 type InFolder = Pick<FolderContext, 'state' | 'folderId'>
 
 export interface FolderContext extends SyncContext {
@@ -188,11 +191,9 @@ const threadMax = 50
 /** Threads looked up together: on a store across the network the round trips are what costs. */
 const threadsAtOnce = 20
 
-type Context = Pick<SyncContext, 'deps' | 'state'>
-
 /** Deltas of newly read messages; the store applies each key once, so overlaps do no harm. */
 async function correspondentsOf(
-  context: Context,
+  context: InAccount,
   owner: Owner,
   folder: FolderRecord,
   read: readonly ReadMessage[],
@@ -225,7 +226,7 @@ export async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountR
 }
 
 async function answered(
-  { deps, state }: Context,
+  { deps, state }: InAccount,
   owner: Owner,
   reply: ReadMessage,
   read: readonly ReadMessage[],
@@ -240,7 +241,7 @@ async function answered(
 }
 
 /** What the index has of the threads of these messages, the newest of each. */
-async function threadsOf(context: Context, messages: readonly ReadMessage[]): Promise<Map<string, MessageRecord[]>> {
+async function threadsOf(context: InAccount, messages: readonly ReadMessage[]): Promise<Map<string, MessageRecord[]>> {
   const { store } = context.deps
   const { id } = context.state.account
   const wanted = [...new Set(messages.map(({ facts }) => facts.threadId))]

@@ -53,7 +53,7 @@ export async function screenshot(page: Page, directory: string, name: string): P
   writeFileSync(join(directory, `${name}.png`), await page.screenshot({ fullPage: true }))
 }
 
-/** What axe calls serious or critical, with the places. Passes of axe are neither looked up nor sent. */
+/** Barriers that axe calls serious or critical, with the places. Passes of axe are neither looked up nor sent. */
 export async function barriers(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)
   return page.evaluate(async () => {

@@ -32,7 +32,7 @@ const missing: Record<Service, () => string | null> = {
 /** Where Debian puts programs that are not on everybody's PATH. */
 const searchPath = `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin`
 
-/** Debian's Chromium; null when there is none. The one without windows and extensions takes half the processor time. */
+/** Debian's Chromium; null when there is none. The headless shell takes half the processor time of the others. */
 export function chromiumPath(): string | null {
   const programs = ['chromium-headless-shell', 'chromium', 'chromium-browser']
   return programs.map((program) => `/usr/bin/${program}`).find((path) => existsSync(path)) ?? null

@@ -13,7 +13,7 @@ import { isGivenUp, reportGone, saysGone, tellsLost } from '../gone.ts'
 import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
-import type { SyncContext } from '../write.ts'
+import type { InAccount, SyncContext } from '../write.ts'
 
 export interface LiveAccount {
   readonly state: AccountState
@@ -174,14 +174,12 @@ export async function knownThere(
 }
 
 /** The place that was meant, or the one that the message has in the same folder now. */
-export async function currentPlace(context: Known, message: MessageRecord, at: Placement): Promise<Placement> {
+export async function currentPlace(context: InAccount, message: MessageRecord, at: Placement): Promise<Placement> {
   const here = message.placements.filter((place) => place.folderId === at.folderId)
   const place = here.find(({ uid, uidValidity }) => uid === at.uid && uidValidity === at.uidValidity) ?? here[0]
   if (place === undefined) throw await notThere(context, message, at.folderId)
   return place
 }
-
-type Known = Pick<SyncContext, 'deps' | 'state'>
 
 /**
  * `not_found`; while a folder is read where the message may turn up, `account_unavailable`. That is the one that was
@@ -189,7 +187,7 @@ type Known = Pick<SyncContext, 'deps' | 'state'>
  * mail has left the old one, before the memory learns of it.
  */
 export async function notThere(
-  { deps, state }: Known,
+  { deps, state }: InAccount,
   { id, accountId, placements }: MessageRecord,
   meant?: string,
 ): Promise<AppError> {

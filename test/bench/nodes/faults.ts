@@ -172,7 +172,7 @@ async function supervise({ workers, fronts }: Stage, over: Over): Promise<void> 
   }
 }
 
-/** Processes that are ended, or started again, just now: by one at a time. */
+/** Processes that a fault, or the supervisor, is ending or starting: never both at a time. */
 const taken = new Set<Service>()
 
 async function taking(service: Service, work: () => Promise<void>): Promise<void> {
