@@ -104,9 +104,19 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       const folder = folders.get(folderId)
       if (folder !== undefined) folders.set(folderId, { ...folder, ...stored })
     },
-    /** Writes one batch, one at a time per account. Rejects with `lease_lost` when another owner has taken it over. */
-    commit: (folderId: string, build: Build): Promise<void> =>
-      exclusive(() => deps.writing.run(() => write(inner, folderId, build))),
+    /**
+     * Writes one batch, one at a time per account, and tells the listener; what the session does `before` it is told,
+     * holds up no other batch. Rejects with `lease_lost` when another owner has taken the account over.
+     */
+    async commit(folderId: string, build: Build, before?: (applied: Applied) => Promise<void>): Promise<void> {
+      const applied = await exclusive(() => deps.writing.run(() => write(inner, folderId, build)))
+      if (applied === null) return
+      try {
+        await before?.(applied)
+      } finally {
+        tell(inner, applied)
+      }
+    },
     /**
      * The listener is called for every batch written, and when a part of a long work has stored nothing: the sign that
      * it goes on. One listener, the newest.
@@ -137,19 +147,24 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   }
 }
 
-async function write(inner: Inner, folderId: string, build: Build): Promise<void> {
+type Applied = Awaited<ReturnType<Store['sync']['apply']>>
+
+async function write(inner: Inner, folderId: string, build: Build): Promise<Applied | null> {
   const { deps, folders } = inner
   if (inner.ended !== null) throw inner.ended
   const folder = folders.get(folderId)
   if (folder === undefined) throw goneMeanwhile()
   const parts = await build(folder)
-  if (parts === null) return
-  const { account } = inner
+  if (parts === null) return null
   inner.stampedAt = Math.max(inner.stampedAt, deps.now())
   const batch = await batchOf(inner, folder, parts)
   const applied = await deps.store.sync.apply(batch)
   folders.set(folderId, { ...folder, ...applied.folder })
   inner.progressed()
+  return applied
+}
+
+function tell({ deps, account }: Inner, applied: Applied): void {
   for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
   if (applied.changes.length > 0 || applied.outbox.length > 0)
     deps.listener.stored(account.id, applied.outbox, applied.changes)

@@ -126,6 +126,18 @@ export interface PartsRead extends ReadonlyMap<string, Buffer> {
   readonly short?: ReadonlySet<string>
 }
 
+/** Parts of one message, by section; 'HEADER' = the header block. */
+export interface WantedParts {
+  readonly message: MessageRecord
+  readonly sections: readonly string[]
+}
+
+/** By message id, then by section: only messages of which all came, and came whole. */
+export type ManyParts = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
+
+/** Parts of many messages with few commands, cut at `maxBytes` each. What is absent is to be asked for alone. */
+export type FetchMany = (wanted: readonly WantedParts[], maxBytes: number) => Promise<ManyParts>
+
 export type PartStream = Readable & {
   /** The mail server gives less of the part than it said, also in the whole message. */
   readonly short?: boolean
@@ -143,6 +155,8 @@ export interface ChangeListener {
   ): Promise<OutboxRecord[]>
   /** The same for old mail that is new to the index and makes no change: a scan that has begun may have passed it. */
   planOld(account: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]>
+  /** A batch is stored and will be told: reads by `fetchMany` what callbacks of these rows will ask for. */
+  readAhead(outbox: readonly OutboxRecord[], messages: readonly MessageRecord[], fetchMany: FetchMany): Promise<void>
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
   /** The row to send for a status transition; [] when no webhook asks for it. */

@@ -10,6 +10,8 @@ import { isLikeMail, isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { Poison } from './read.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
+import { fetchTexts } from './texts.ts'
+import type { FetchMany } from './types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 import {
   type CountedMessage,
@@ -134,13 +136,14 @@ interface Reading {
 }
 
 export async function storeRead(context: FolderContext, reading: Reading): Promise<void> {
-  const { state, deps } = context
+  const { state, deps, session, folderId } = context
   const { messages, source, move } = reading
   const read = await recognised(context, reading)
   const ids = read.map((message) => message.id)
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
-  await commit(context, async (cursor, folder) => {
+  const build = async (folder: FolderRecord): Promise<BatchParts> => {
+    const cursor = cursorOf(context)
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
@@ -149,13 +152,23 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
     const next = { ...move(cursor), syncedAt: now }
     if (source === 'live') found = changes
     return { cursor: next, added, changes, old, contacts }
+  }
+  await state.commit(folderId, build, async ({ outbox }) => {
+    deps.metrics.messagesIndexed.inc({ source }, messages.length)
+    measure(deps, found, seenAt)
+    const uids = new Map(read.map(({ id, fetched }) => [id, fetched.uid]))
+    const fetchMany: FetchMany = (wanted, maxBytes) => fetchTexts(session, uids, wanted, maxBytes)
+    const fresh = found.map(({ message }) => message)
+    if (fresh.length > 0 && outbox.length > 0) await deps.listener.readAhead(outbox, fresh, fetchMany)
   })
-  const { messagesIndexed, syncLag } = deps.metrics
-  messagesIndexed.inc({ source }, messages.length)
-  const storedAt = deps.now()
+}
+
+function measure({ metrics, tracing, now }: SyncDeps, found: readonly PlannedChange[], seenAt: number): void {
+  const storedAt = now()
   for (const { change, message } of found) {
-    deps.tracing?.message(change, seenAt, storedAt)
-    if (change.first && change.kind === 'received') syncLag.observe(Math.max(0, storedAt - message.receivedAt) / 1000)
+    tracing?.message(change, seenAt, storedAt)
+    if (!change.first || change.kind !== 'received') continue
+    metrics.syncLag.observe(Math.max(0, storedAt - message.receivedAt) / 1000)
   }
 }
 

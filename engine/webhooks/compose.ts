@@ -34,7 +34,7 @@ interface Owner {
 }
 
 export function createComposer(parts: WebhookParts) {
-  const ahead = createReadAhead(parts.mail, parts.store)
+  const ahead = createReadAhead(parts)
   const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits() }
   const owners = new LRUCache<string, Owner>({
     max: 2000,
@@ -78,6 +78,7 @@ export function createComposer(parts: WebhookParts) {
       if (key === undefined) return 'removed'
       return key.revoked ? 'revoked' : { apiSecret: key.secret, webhookSecrets: webhookSecrets(deps, webhookId) }
     },
+    readNew: ahead.readNew,
     forgetKey: (developerId: string): void => void keys.delete(developerId),
     forget(userId: string): void {
       for (const [id, { account }] of owners.entries()) if (account.userId === userId) owners.delete(id)

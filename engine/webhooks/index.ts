@@ -219,11 +219,15 @@ async function stopAll({ parts, http, recorder, actors, history, redeliveries, r
 }
 
 /** What the email accounts say. */
-function createListener({ parts, actors, history }: Works, notify: (accountId: string) => void): ChangeListener {
+function createListener(
+  { parts, actors, history, composer }: Works,
+  notify: (accountId: string) => void,
+): ChangeListener {
   const { store, targets, now } = parts
   return {
     plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
     planOld: (account, messages) => history.rowsOfOld(account, messages),
+    readAhead: composer.readNew,
     stored(accountId, outbox, changes) {
       if (outbox.length > 0) actors.dispatch(outbox)
       if (changes.length > 0) notify(accountId)

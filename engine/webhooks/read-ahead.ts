@@ -1,15 +1,18 @@
 /**
- * Small texts of the callbacks that are about to go out, read together with the first one's: a burst costs one FETCH
- * for many messages. A text is kept for a short time, so that other webhooks of the account find it too. What the mail
- * server gives only in part, and what is large, is read by the callback alone (contents.ts); so are, after a command
- * that failed, all its messages: one message must not fail the callbacks of others.
+ * Small texts and header blocks of callbacks that are about to go out. Those of new mail are read by the session that
+ * found it, before the callbacks are told of it; those of other mail over the command connection, together with the
+ * first one's: a burst costs one FETCH for many messages. A text is kept for a short time, so that other webhooks of
+ * the account find it too. What the mail server gives only in part, and what is large, is read by the callback alone
+ * (contents.ts); so are, after a command that failed, all its messages: one message must not fail the callbacks of
+ * others.
  */
 import { LRUCache } from 'lru-cache'
-import type { Store } from '../store/port.ts'
-import type { MessageRecord } from '../store/records.ts'
+import type { FetchMany, WantedParts } from '../accounts/types.ts'
+import type { MessageRecord, OutboxRecord } from '../store/records.ts'
 import { earlyParts, type Mail, type Wishes } from './contents.ts'
+import type { WebhookParts } from './index.ts'
 
-/** Messages of one FETCH, and bytes of a text and of all texts that are kept. */
+/** Messages of one reading, and bytes of a text and of all texts that are kept. */
 export const aheadMost = 16
 const textBytes = 32_768
 const keptBytes = 2 * 1_048_576
@@ -17,20 +20,16 @@ const keptMs = 30_000
 /** Of a message that is read alone. */
 const none: ReadonlyMap<string, Buffer> = new Map()
 
-export interface ReadAhead {
-  /** Takes `mail`'s place: answers from what was read ahead. */
-  readonly mail: Mail
-  /** `behind`: ids of the messages whose callbacks follow. */
-  readonly read: (message: MessageRecord, behind: readonly string[], wishes: Wishes, searched: boolean) => Promise<void>
-}
+export type ReadAhead = ReturnType<typeof createReadAhead>
 
-export function createReadAhead(mail: Mail, store: Pick<Store, 'messages'>): ReadAhead {
+export function createReadAhead({ mail, store, targets }: Pick<WebhookParts, 'mail' | 'store' | 'targets'>) {
   const kept = new LRUCache<string, ReadonlyMap<string, Buffer>>({
     maxSize: keptBytes,
     sizeCalculation: (parts) => parts.values().reduce((sum, bytes) => sum + bytes.length, 100),
     ttl: keptMs,
   })
   return {
+    /** Takes `mail`'s place: answers from what was read ahead. */
     mail: {
       ...mail,
       fetchParts(message, sections, most) {
@@ -38,8 +37,13 @@ export function createReadAhead(mail: Mail, store: Pick<Store, 'messages'>): Rea
         const isKept = parts !== undefined && sections.every((section) => parts.has(section))
         return isKept ? Promise.resolve(parts) : mail.fetchParts(message, sections, most)
       },
-    },
-    async read(message, behind, wishes, searched) {
+      fetchHeaders(message) {
+        const block = kept.get(message.id)?.get('HEADER')
+        return block !== undefined && block.length < textBytes ? Promise.resolve(block) : mail.fetchHeaders(message)
+      },
+    } satisfies Mail,
+    /** `behind`: ids of the messages whose callbacks follow. */
+    async read(message: MessageRecord, behind: readonly string[], wishes: Wishes, searched: boolean): Promise<void> {
       if (behind.length === 0 || kept.has(message.id)) return
       const unread = behind.filter((id) => !kept.has(id))
       const messages = [message, ...(await store.messages.byIds(message.accountId, unread))]
@@ -48,11 +52,31 @@ export function createReadAhead(mail: Mail, store: Pick<Store, 'messages'>): Rea
       const found = await mail.fetchMany(message.accountId, wanted, textBytes).catch(failed)
       for (const [id, parts] of found) kept.set(id, parts)
     },
+    /** Of new mail; see ChangeListener.readAhead. */
+    async readNew(
+      outbox: readonly OutboxRecord[],
+      messages: readonly MessageRecord[],
+      fetchMany: FetchMany,
+    ): Promise<void> {
+      const channels = Map.groupBy(outbox, ({ messageId }) => messageId)
+      const wanted: WantedParts[] = []
+      for (const message of messages) {
+        const asked = (channels.get(message.id) ?? []).flatMap(({ webhookId }) => {
+          const target = targets.get(webhookId ?? '')
+          return target === null ? [] : sectionsOf(message, target.webhook, target.matcher.bodySearch !== null)
+        })
+        if (asked.length > 0) wanted.push({ message, sections: [...new Set(asked)] })
+      }
+      if (wanted.length === 0) return
+      const found = await fetchMany(wanted.slice(0, aheadMost), textBytes)
+      for (const [id, parts] of found) kept.set(id, parts)
+    },
   }
 }
 
-/** None when one of its first texts is large. */
+/** No text when one of the first is large. */
 function sectionsOf(message: MessageRecord, wishes: Wishes, searched: boolean): string[] {
   const parts = earlyParts(message, wishes, searched)
-  return parts.some(({ size }) => size >= textBytes / 2) ? [] : parts.map(({ section }) => section)
+  const isLarge = parts.some(({ size }) => size >= textBytes / 2)
+  return [...(isLarge ? [] : parts.map(({ section }) => section)), ...(wishes.includeHeader === null ? [] : ['HEADER'])]
 }

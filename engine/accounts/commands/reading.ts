@@ -14,7 +14,8 @@ import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import type { Chunk, FlagsOf, FromWhole, Session } from '../session-types.ts'
-import type { PartsRead, PartStream } from '../types.ts'
+import { areWhole, fetchTogether, statedSize } from '../texts.ts'
+import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
 import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 
@@ -29,7 +30,7 @@ export function readCommands(deps: CommandDeps) {
         const parts = await fetchSections(session, uid, sections, maxBytes)
         return parts && mendParts({ session, uid, message, log: sync.log }, parts, maxBytes)
       }),
-    /** The same of many messages, with few commands. By message id; what is absent is to be asked for alone. */
+    /** See FetchMany. */
     async fetchMany(accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> {
       const found = new Map<string, ReadonlyMap<string, Buffer>>()
       for (const group of groupsOf(wanted)) {
@@ -122,14 +123,6 @@ async function fetchSections(
   return parts
 }
 
-interface WantedParts {
-  readonly message: MessageRecord
-  /** 'HEADER' = the header block. */
-  readonly sections: readonly string[]
-}
-
-type ManyParts = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
-
 interface Group {
   readonly at: Placement
   readonly sections: readonly string[]
@@ -149,18 +142,9 @@ function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
   return groups.values()
 }
 
-/** By message id; only messages of which all sections came, and came whole. */
-async function fetchGroup(here: Here, { at, sections, messages }: Group, maxBytes: number): Promise<ManyParts> {
-  const uids = [...messages.keys()]
-  const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  const highest = { ...at, uid: Math.max(...uids) }
-  const read = await inPlace(here, highest, () => here.session.fetchSections(uids, sections, maxBytes))
-  for (const [uid, parts] of read ?? []) {
-    const message = messages.get(uid)
-    if (message === undefined || parts.size !== sections.length) continue
-    if (areWhole(message, parts, maxBytes)) found.set(message.id, parts)
-  }
-  return found
+function fetchGroup(here: Here, { at, sections, messages }: Group, maxBytes: number): Promise<ManyParts | null> {
+  const highest = { ...at, uid: Math.max(...messages.keys()) }
+  return inPlace(here, highest, () => fetchTogether(here.session, messages, sections, maxBytes))
 }
 
 /** Each chunk over the link, and from the place, that is there when its turn comes: a stream outlives both. */
@@ -281,16 +265,6 @@ interface Source {
   readonly uid: number
   readonly message: MessageRecord
   readonly log: Logger
-}
-
-/** As transferred; 0 = nothing was said. */
-function statedSize({ bodies, attachments }: MessageRecord, section: string): number {
-  return [...bodies, ...attachments].find((part) => part.section === section)?.size ?? 0
-}
-
-/** Whether these parts, each cut at `maxBytes`, are no shorter than was said. */
-function areWhole(message: MessageRecord, parts: ReadonlyMap<string, Buffer>, maxBytes: number): boolean {
-  return [...parts].every(([section, bytes]) => bytes.length >= Math.min(statedSize(message, section), maxBytes))
 }
 
 async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, maxBytes: number): Promise<PartsRead> {

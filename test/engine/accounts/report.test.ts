@@ -29,6 +29,7 @@ async function open(t: TestContext, wrap: (real: AccountStore) => Partial<Accoun
   const listener: ChangeListener = {
     plan: () => Promise.resolve([]),
     planOld: () => Promise.resolve([]),
+    readAhead: () => Promise.resolve(),
     planStatus: (of, { version }) =>
       Promise.resolve([
         outboxRecord(

@@ -123,6 +123,7 @@ function recordingListener(): RecordingListener {
       return Promise.resolve([])
     },
     planOld: () => Promise.resolve([]),
+    readAhead: () => Promise.resolve(),
     stored: (_account, _outbox, told) => void changes.push(...told),
     planStatus(_account, { status }) {
       statuses.push(status)

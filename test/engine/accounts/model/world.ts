@@ -116,6 +116,7 @@ function gated(store: Store, time: VirtualTime, isDead: () => boolean, step: (wh
 const silentListener: ChangeListener = {
   plan: () => Promise.resolve([]),
   planOld: () => Promise.resolve([]),
+  readAhead: () => Promise.resolve(),
   stored: () => undefined,
   planStatus: () => Promise.resolve([]),
   initialSyncDone: () => Promise.resolve(),

@@ -1,0 +1,52 @@
+/** Parts of many messages of the folder that is open, with few commands. */
+import type { MessageRecord } from '../store/records.ts'
+import { isAppError } from '../errors.ts'
+import type { Session } from './session-types.ts'
+import type { ManyParts, WantedParts } from './types.ts'
+
+/** Messages that lie at these UIDs, by message id. What the server refuses to give so is absent. */
+export async function fetchTexts(
+  session: Session,
+  uids: ReadonlyMap<string, number>,
+  wanted: readonly WantedParts[],
+  maxBytes: number,
+): Promise<ManyParts> {
+  const found = new Map<string, ReadonlyMap<string, Buffer>>()
+  for (const group of Map.groupBy(wanted, ({ sections }) => sections.join()).values()) {
+    const [{ sections } = { sections: [] }] = group
+    const messages = new Map(group.map(({ message }) => [uids.get(message.id) ?? 0, message]))
+    if (sections.length === 0) continue
+    const read = await fetchTogether(session, messages, sections, maxBytes).catch((error: unknown) => {
+      if (!isAppError(error, 'server_refused')) throw error
+      return new Map<string, never>()
+    })
+    for (const [id, parts] of read) found.set(id, parts)
+  }
+  return found
+}
+
+/** `messages` by UID. */
+export async function fetchTogether(
+  session: Session,
+  messages: ReadonlyMap<number, MessageRecord>,
+  sections: readonly string[],
+  maxBytes: number,
+): Promise<ManyParts> {
+  const found = new Map<string, ReadonlyMap<string, Buffer>>()
+  for (const [uid, parts] of await session.fetchSections([...messages.keys()], sections, maxBytes)) {
+    const message = messages.get(uid)
+    if (message === undefined || parts.size !== sections.length) continue
+    if (areWhole(message, parts, maxBytes)) found.set(message.id, parts)
+  }
+  return found
+}
+
+/** As transferred; 0 = nothing was said. */
+export function statedSize({ bodies, attachments }: MessageRecord, section: string): number {
+  return [...bodies, ...attachments].find((part) => part.section === section)?.size ?? 0
+}
+
+/** Whether these parts, each cut at `maxBytes`, are no shorter than was said. */
+export function areWhole(message: MessageRecord, parts: ReadonlyMap<string, Buffer>, maxBytes: number): boolean {
+  return [...parts].every(([section, bytes]) => bytes.length >= Math.min(statedSize(message, section), maxBytes))
+}
