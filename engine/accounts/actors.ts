@@ -333,7 +333,14 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
 async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
   const context = { deps, state, session }
   state.onProgress(progress)
-  await createFolderPoll(context).list()
+  const begunAt = deps.now()
+  const moved = await createFolderPoll(context).list()
+  // It says of every folder whether it is as the index has it: no poll need follow at once.
+  if (session.capabilities.listStatus && session.capabilities.condstore)
+    state.moved.found(
+      moved.filter((path) => path !== 'INBOX'),
+      begunAt,
+    )
   progress()
   await catchUpFirst(context, 'INBOX')
 }

@@ -131,6 +131,10 @@ export function createMoved(isNow: (path: string, which: typeof isLeftAlone) => 
     isCalled: (): boolean => lists.length > 0 || all().some(isCalled),
     firstCalled: (): string | undefined => first(isCalled),
     first: (): string | undefined => first(({ path, isDue }) => isDue && !isNow(path, isLeftAlone)),
+    /** When the last look at all folders began, in ms since 1970; -Infinity = there was none in this session. */
+    get lookedAt(): number {
+      return lookedAt
+    },
     /** Mail that was moved between folders before this time is in the index at its new place, in ms since 1970. */
     get settledAt(): number {
       return Math.min(lookedAt, ...awaited().map(({ since }) => since))

@@ -192,9 +192,11 @@ export function createHostLogins(now: () => number) {
   return {
     count(host: string, outcome: string): void {
       const key = host.toLowerCase()
-      const outcomes = recent(key).slice(1 - mostLogins)
+      const outcomes = hosts.get(key) ?? []
+      outcomes.push({ at: now(), outcome })
+      while (outcomes.length > mostLogins || (outcomes[0]?.at ?? 0) <= now() - minuteMs) outcomes.shift()
       hosts.delete(key)
-      hosts.set(key, [...outcomes, { at: now(), outcome }])
+      hosts.set(key, outcomes)
       const [oldest] = hosts.keys()
       if (hosts.size > mostHosts && oldest !== undefined) hosts.delete(oldest)
     },

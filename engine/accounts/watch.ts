@@ -84,6 +84,8 @@ export async function watchAll(
   signal.addEventListener('abort', stop)
   try {
     await context.session.notify()
+    // Of an earlier session: otherwise told by the poll.
+    if (watch.polledAt > 0) await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (context.state.moved.isCalled()) await readForCalls(watch)
@@ -126,12 +128,12 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     flags: false,
     closed: null as Error | null,
     leaveIdle: new AbortController(),
-    polledAt: Number.NEGATIVE_INFINITY,
+    polledAt: context.state.moved.lookedAt,
     /** How long after the last poll the next one is due. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
     /** Activity since the last poll; Infinity = none. */
     stirredAt: Number.POSITIVE_INFINITY,
-    askedAt: Number.NEGATIVE_INFINITY,
+    askedAt: context.deps.now(),
     lookAgainAt: Number.POSITIVE_INFINITY,
     /** The last IDLE ended then, or the server was asked for news. */
     heardAt: context.deps.now(),

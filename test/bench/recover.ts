@@ -8,6 +8,7 @@ import { part } from '../support/callbacks.ts'
 import { until } from '../support/until.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import { benchId, benchMail } from './lib/mail.ts'
+import { cpuNanosOf } from './lib/processor.ts'
 import { counterOf } from './lib/metrics.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
@@ -20,10 +21,11 @@ const patienceMs = 300_000
 const bareAtOnce = 50
 const watchingGauge = 'mailroom_accounts{tag="watching"}'
 
-/** Seconds after the server greeted again. */
+/** Seconds after the server greeted again; `cpuMs`: processor time of each account. */
 interface Times {
   readonly half: number
   readonly all: number
+  readonly cpuMs?: number
 }
 
 interface Recovered {
@@ -72,17 +74,20 @@ function timesOf(backAt: number, ends: readonly number[]): Times {
   return { half: secondsSince(backAt, percentile(ends, 50)), all: secondsSince(backAt, percentile(ends, 100)) }
 }
 
+const cpuMsOf = (pid: number, before: number, accounts: number): number =>
+  round((cpuNanosOf(pid) - before) / 1e6 / accounts)
+
 async function bare(fleet: Fleet): Promise<Times> {
   const backAt = await awayFor(fleet, 0, () => undefined)
+  const before = cpuNanosOf(process.pid)
   const opened = await inParallel(fleet.mailboxes, bareAtOnce, async (name) => {
     const watcher = await watchBare(fleet.dovecot, name)
     return { watcher, at: performance.now() }
   })
+  const cpuMs = cpuMsOf(process.pid, before, opened.length)
   await inParallel(opened, bareAtOnce, ({ watcher }) => watcher.close())
-  return timesOf(
-    backAt,
-    opened.map(({ at }) => at),
-  )
+  const ends = opened.map(({ at }) => at)
+  return { ...timesOf(backAt, ends), cpuMs }
 }
 
 async function service(fleet: Fleet, seconds: number): Promise<Recovered> {
@@ -99,18 +104,20 @@ async function service(fleet: Fleet, seconds: number): Promise<Recovered> {
   const backAt = await awayFor(fleet, seconds, () => {
     for (const [index, name] of mailboxes.entries()) dovecot.deliver(name, benchMail(`away-${index}`, name))
   })
+  const before = cpuNanosOf(fleet.service.pid)
   const watching: number[] = []
   const isOver = async (): Promise<boolean> => {
     const now = await counterOf(fleet.service, watchingGauge)
     while (watching.length < now) watching.push(performance.now())
     return watching.length === mailboxes.length && told.size === mailboxes.length
   }
-  await until('the last mail', isOver, { withinMs: patienceMs, everyMs: 100 }).catch(() => undefined)
+  await until('the last mail', isOver, { withinMs: patienceMs, everyMs: 250 }).catch(() => undefined)
+  const cpuMs = cpuMsOf(fleet.service.pid, before, mailboxes.length)
   // Repetitions, and callbacks of errors.
   await pause(3000)
   while (watching.length < mailboxes.length) watching.push(Infinity)
   return {
-    watching: timesOf(backAt, watching),
+    watching: { ...timesOf(backAt, watching), cpuMs },
     told: timesOf(backAt, [...told.values()]),
     lost: mailboxes.length - told.size,
     ...{ repeated, errorCallbacks },
@@ -125,6 +132,7 @@ function report(options: BenchOptions, accounts: number, floor: Times, recovered
     ['mail that came meanwhile is told', told.half, told.all],
   ]
   table(['seconds after the return', 'half', 'all'], rows)
+  say(`processor time of each: ${watching.cpuMs} ms; of a bare client: ${floor.cpuMs} ms`)
   say(`lost ${lost}, twice ${repeated}, callbacks of errors ${errorCallbacks}`)
   const kept = lost === 0 && repeated === 0 && errorCallbacks === 0
   const ok = kept && watching.half <= goal.halfSeconds && Math.max(watching.all, told.all) <= goal.allSeconds
