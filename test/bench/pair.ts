@@ -9,6 +9,7 @@ import { createUser, createWebhook } from '../support/users.ts'
 import { until } from '../support/until.ts'
 import { type Both, callRounds, inTurn, type Next, unknownId } from './lib/calls.ts'
 import { baselineCommit, checkOut } from './lib/checkout.ts'
+import { counterOf, watchingGauge } from './lib/metrics.ts'
 import { benchMail } from './lib/mail.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
@@ -118,11 +119,13 @@ async function measure(stage: Stage): Promise<Row[]> {
     calls.push(rowOf(name, 'µs a call', await callRounds(stage.services, paths, plan)))
   }
   const bursts = await burstRounds(stage, users)
+  const starts = await startRounds(stage)
   return [
     ...calls,
     rowOf('one event of a burst', 'ms', bursts),
     rowOf(`first sync of ${plan.accounts} × ${plan.mailPerAccount}`, 's', [sync]),
     rowOf(`${plan.accounts} idle accounts`, '% of a core', idle),
+    rowOf(`a start with ${plan.accounts} accounts`, 's', starts),
     rowOf('resident memory, empty', 'MiB', [empty]),
     rowOf(`resident memory, ${plan.accounts} accounts`, 'MiB', [connected]),
   ]
@@ -241,6 +244,23 @@ async function burstRounds(stage: Stage, users: Both<string[]>): Promise<Pair[]>
       await rest(2)
     })
     if (burst > 0) rounds.push(scaled(round, share * mailboxes.length * 1e6))
+  }
+  return rounds
+}
+
+/** Processor time from the start of the process until all accounts are watched. */
+async function startRounds({ services, mailboxes, plan }: Stage): Promise<Pair[]> {
+  const rounds: Pair[] = []
+  for (let round = 0; round < plan.bursts; round += 1) {
+    const [before, now] = await both(services, async (service) => {
+      await service.stop()
+      await service.start()
+      const watching = async () => (await counterOf(service, watchingGauge)) === mailboxes.length
+      await until('all are watched', watching, { withinMs: 120_000, everyMs: 250 })
+      await rest(2)
+      return cpuNanosOf(service.pid)
+    })
+    rounds.push(scaled({ before, now }, 1e9))
   }
   return rounds
 }

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import { benchId, benchMail } from './lib/mail.ts'
 import { cpuNanosOf } from './lib/processor.ts'
-import { counterOf } from './lib/metrics.ts'
+import { counterOf, watchingGauge } from './lib/metrics.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
@@ -19,7 +19,6 @@ import { watchBare } from './lib/watcher.ts'
 const goal = { halfSeconds: 3, allSeconds: 10 }
 const patienceMs = 300_000
 const bareAtOnce = 50
-const watchingGauge = 'mailroom_accounts{tag="watching"}'
 
 /** Seconds after the server greeted again; `cpuMs`: processor time of each account. */
 interface Times {

@@ -13,6 +13,7 @@ import { pair } from './pair.ts'
 import { payloads } from './payloads.ts'
 import { recover } from './recover.ts'
 import { soak } from './soak.ts'
+import { start } from './start.ts'
 import { store } from './store.ts'
 import { sync } from './sync.ts'
 
@@ -29,6 +30,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   payloads,
   recover,
   soak,
+  start,
   store,
   sync,
 }

@@ -1,6 +1,9 @@
 /** Reads the service's own metrics. */
 import type { Service } from '../../support/service.ts'
 
+/** How many accounts are watched. */
+export const watchingGauge = 'mailroom_accounts{tag="watching"}'
+
 /** Sum over all labels of one counter or gauge of GET /metrics; 0 when it is not there. */
 export async function counterOf(service: Service, name: string): Promise<number> {
   const text = String((await service.api('GET', '/metrics')).body)

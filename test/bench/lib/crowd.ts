@@ -1,0 +1,13 @@
+/** A process of its own: the scripted mail server with `u0@bench.example` to as many as the first argument says. */
+import { createImapServer, fullCapabilities } from '../../support/imap-server/index.ts'
+import { benchMail } from './mail.ts'
+
+const names = Array.from({ length: Number(process.argv[2]) }, (_, index) => `u${index}@bench.example`)
+const server = await createImapServer({
+  users: Object.fromEntries(names.map((name) => [name, { password: 'secret' }])),
+  capabilities: [...fullCapabilities, 'NOTIFY'],
+})
+for (const name of names) server.append(name, 'INBOX', benchMail(`old-${name}`, name))
+process.on('message', (name: string) => void server.append(name, 'INBOX', benchMail(`push-${name}`, name)))
+process.on('disconnect', () => process.exit())
+process.send?.({ host: server.host, port: server.port, password: 'secret' })
