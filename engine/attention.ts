@@ -1,9 +1,9 @@
 /** Causes for an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
-import type { PoolFacts } from './accounts/types.ts'
 import type { HostFacts } from './hosts.ts'
 import type { AccountPlace, Store } from './store/port.ts'
 import type { WebhookRecord } from './store/records.ts'
 import type { Webhooks } from './webhooks/index.ts'
+import type { PoolFacts } from './observe/steps.ts'
 
 export const attentionKinds = ['account', 'host', 'webhook', 'receiver', 'service'] as const
 

@@ -20,12 +20,13 @@ import { type Consents, createConsent } from './oauth/consent.ts'
 import { createOAuthServers } from './oauth/providers.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
-import { createLoopReport, watchLoop } from './observe/loop.ts'
+import { watchLoop } from './observe/loop.ts'
 import {
   type ConnectionCounts,
   countHosts,
   createBacklog,
   createHistory,
+  createLoopReport,
   createMetrics,
   type History,
   type Metrics,

@@ -1,7 +1,7 @@
 /** Mail servers by what their accounts do, over all nodes. */
 import type { Accounts } from './accounts/index.ts'
-import type { PoolFacts } from './accounts/types.ts'
 import { noActor } from './observe/metrics.ts'
+import type { PoolFacts } from './observe/steps.ts'
 import type { AccountPlace } from './store/port.ts'
 
 /** Times are in ms since 1970. */

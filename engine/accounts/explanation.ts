@@ -3,11 +3,12 @@ import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { folderName } from '../messages/names.ts'
 import { noActor } from '../observe/metrics.ts'
+import type { ActorView } from '../observe/steps.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { conditionOf } from '../store/rows.ts'
 import type { Accounts } from './index.ts'
 import { retryAt } from './sync.ts'
-import type { ActorView, FolderLooks } from './types.ts'
+import type { FolderLooks } from './types.ts'
 
 /** Adds a full stop, unless the words end with one, as messages of mail servers do. */
 export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)

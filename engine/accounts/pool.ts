@@ -9,6 +9,7 @@ import { activeStates, describeAccount } from '../../machines/view.ts'
 import type { Config } from '../config.ts'
 import { ActorRegistry } from '../observe/registry.ts'
 import { createWireRing, type WireLine, type WireRing } from '../observe/wire.ts'
+import type { ActorStep } from '../observe/steps.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -17,7 +18,6 @@ import { accountLogic, createReports, createRuntime, type Runtime, type RuntimeD
 import { createCommandLogins } from './live.ts'
 import { createNames } from './session/mailboxes.ts'
 import type { SyncDeps } from './state.ts'
-import type { ActorStep } from './types.ts'
 import { quietFactor } from './watch.ts'
 
 export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>

@@ -1,6 +1,5 @@
 /** What email accounts have in common with the rest of the engine and the API. */
 import type { Readable } from 'node:stream'
-import type { ActorFacts, Taken } from '../../machines/view.ts'
 import type { FailureClass } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, SourceOptions } from '../store/records.ts'
 import type { ChangeDraft } from '../store/port.ts'
@@ -90,35 +89,10 @@ export interface ConnectSteps {
   readonly takenBack?: () => Promise<void>
 }
 
-/** What a list of all actors says of each. */
-export interface PoolFacts extends ActorFacts {
-  readonly id: string
-  /** In this state since then; of one that has just been started, since its start. */
-  readonly since: number
-}
-
-export interface ActorStep {
-  readonly at: number
-  readonly event: string
-  readonly state: string
-  /** Until the next step; null = it is the last one. */
-  readonly ms: number | null
-}
-
 /** Looks at all folders, in ms since 1970; not positive or not finite = not known. */
 export interface FolderLooks {
   readonly until: number
   readonly nextAt: number
-}
-
-export interface ActorView extends PoolFacts {
-  /** The states of its chart that are active, as paths ('running.life.waiting.backoff'); none while it is dead. */
-  readonly active: readonly string[]
-  /** The last 100 steps, oldest first, without secrets. */
-  readonly steps: readonly ActorStep[]
-  /** The last transitions of each region of its chart. */
-  readonly last: readonly Taken[]
-  readonly timers: readonly (Omit<Taken, 'to'> & { readonly at: number })[]
 }
 
 export interface PartsRead extends ReadonlyMap<string, Buffer> {

@@ -3,8 +3,6 @@
  * answer, a filter. What held the loop is reported with its owner: the actor or the call whose work it was.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Logger } from './log.ts'
-import type { Metrics } from './metrics.ts'
 
 export interface Owner {
   readonly kind: 'account' | 'webhook' | 'call'
@@ -71,18 +69,4 @@ export function workFacts(): Record<string, unknown> {
   if (kind === 'account') return { accountId: id }
   if (kind === 'webhook') return { channelId: id, ...about }
   return requestId === undefined ? about : { requestId, ...about }
-}
-
-interface LoopReportDeps {
-  readonly log: Pick<Logger, 'warn'>
-  readonly metrics: Pick<Metrics, 'loopHeld'>
-}
-
-/** Names in the log and in the metrics who held the event loop. */
-export function createLoopReport({ log, metrics }: LoopReportDeps): (held: Held) => void {
-  return ({ owner, ms }) => {
-    const { kind, id } = owner ?? { kind: 'none', id: null }
-    metrics.loopHeld.observe({ kind }, ms / 1000)
-    log.warn({ kind, id, ms: Math.round(ms) }, 'held the event loop')
-  }
 }

@@ -6,8 +6,10 @@
 import { statfs } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { PoolFacts } from '../accounts/types.ts'
 import type { AccountPlace, Backlog, OutboxStore } from '../store/port.ts'
+import type { Logger } from './log.ts'
+import type { Held } from './loop.ts'
+import type { PoolFacts } from './steps.ts'
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 /** Of what may wait for others. */
@@ -363,4 +365,18 @@ export async function latencies({ callbackLatency }: Metrics) {
     /** `seconds`: at most; null = longer than all others. */
     return { seconds: le === '+Inf' ? null : Number(le), callbacks: value - (buckets[index - 1]?.value ?? 0) }
   })
+}
+
+interface LoopReportDeps {
+  readonly log: Pick<Logger, 'warn'>
+  readonly metrics: Pick<Metrics, 'loopHeld'>
+}
+
+/** Names in the log and in the metrics who held the event loop. */
+export function createLoopReport({ log, metrics }: LoopReportDeps): (held: Held) => void {
+  return ({ owner, ms }) => {
+    const { kind, id } = owner ?? { kind: 'none', id: null }
+    metrics.loopHeld.observe({ kind }, ms / 1000)
+    log.warn({ kind, id, ms: Math.round(ms) }, 'held the event loop')
+  }
 }

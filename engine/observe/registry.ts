@@ -4,11 +4,11 @@
  * again from its record, alone, after a back-off that doubles while it keeps dying.
  */
 import { type ActorFacts, type Taken, timerOf } from '../../machines/view.ts'
-import type { ActorStep, ActorView, PoolFacts } from '../accounts/types.ts'
 import type { Logger } from './log.ts'
 import { workAs } from './loop.ts'
 import type { Metrics } from './metrics.ts'
 import { createStepRing, eventName, type InspectedEvent, rootStep, type StepRing, transitionsIn } from './steps.ts'
+import type { ActorStep, ActorView, PoolFacts } from './steps.ts'
 
 /** What the pool asks of an actor; XState's root actors have it. */
 export interface PoolActor<TEvent, TSnapshot> {

@@ -3,10 +3,34 @@
  * name, a failure's class and the state's name; never a message, an address or any other content, so there is no secret
  * to leak.
  */
-import { eventText, type Taken, takenOf, type TransitionDefinition } from '../../machines/view.ts'
-import type { ActorView } from '../accounts/types.ts'
+import { type ActorFacts, eventText, type Taken, takenOf, type TransitionDefinition } from '../../machines/view.ts'
 
 export const stepLimit = 100
+
+/** What a list of all actors says of each. */
+export interface PoolFacts extends ActorFacts {
+  readonly id: string
+  /** In this state since then; of one that has just been started, since its start. */
+  readonly since: number
+}
+
+export interface ActorStep {
+  readonly at: number
+  readonly event: string
+  readonly state: string
+  /** Until the next step; null = it is the last one. */
+  readonly ms: number | null
+}
+
+export interface ActorView extends PoolFacts {
+  /** The states of its chart that are active, as paths ('running.life.waiting.backoff'); none while it is dead. */
+  readonly active: readonly string[]
+  /** The last 100 steps, oldest first, without secrets. */
+  readonly steps: readonly ActorStep[]
+  /** The last transitions of each region of its chart. */
+  readonly last: readonly Taken[]
+  readonly timers: readonly (Omit<Taken, 'to'> & { readonly at: number })[]
+}
 
 /** What an inspector hears; the part of XState's inspection events that is read here. */
 export interface InspectedEvent {

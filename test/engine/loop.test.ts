@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setImmediate as breath } from 'node:timers/promises'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { createLoopReport, type Held, measured, watchLoop, workAs, workFacts } from '../../engine/observe/loop.ts'
-import { createMetrics } from '../../engine/observe/metrics.ts'
+import { type Held, measured, watchLoop, workAs, workFacts } from '../../engine/observe/loop.ts'
+import { createLoopReport, createMetrics } from '../../engine/observe/metrics.ts'
 import { yieldToLoop } from '../../engine/waits.ts'
 
 function spin(ms: number): void {
