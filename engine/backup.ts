@@ -25,7 +25,8 @@ import { AppError } from './errors.ts'
 import { type Logger, silentLogger } from './observe/log.ts'
 import { createSealer, formerKeys, readKey, secretFile } from './secrets/seal.ts'
 import type { Store } from './store/port.ts'
-import { inspectFile, keepConsents, keepRevoked, lockStore, type StoreOwner } from './store/sqlite/file.ts'
+import { inspectFile, keepConsents, keepRevoked, type StoreOwner } from './store/sqlite/backup.ts'
+import { lockStore } from './store/sqlite/file.ts'
 
 export interface Backup {
   readonly name: string

@@ -8,16 +8,9 @@
  * known from elsewhere and new mail.
  */
 import { changeId, messageId } from '../store/ids.ts'
-import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid, Place } from '../store/port.ts'
-import type {
-  AccountRecord,
-  ChangeKind,
-  FolderRecord,
-  GonePlacement,
-  MessageFacts,
-  MessageRecord,
-  Placement,
-} from '../store/records.ts'
+import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
+import type { AccountRecord, ChangeKind, FolderRecord, GonePlacement, MessageFacts } from '../store/records.ts'
+import type { MessageRecord, Place, Placement } from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
 import { readHeaders } from '../messages/headers.ts'
 import { addPlacement, liesAt, newMessage } from '../store/rows.ts'

@@ -6,27 +6,12 @@ import { isDeepStrictEqual } from 'node:util'
 import { yieldToLoop } from '../waits.ts'
 import { folderId } from './ids.ts'
 import type { Keyed, Kinds } from './keyed.ts'
-import type { AccountPatch, CallLogQuery, MessageQuery, Page } from './port.ts'
-import type { StatusTransition, TokenFilter, WebhookLimits } from './port.ts'
-import type {
-  AccountRecord,
-  AccountStatus,
-  AuditRecord,
-  CallLogRecord,
-  ConnectTokenRecord,
-  TokenClaim,
-  DeveloperRecord,
-  FolderRecord,
-  HistoricalScan,
-  MessageRecord,
-  OAuthProviderRecord,
-  OperatorRecord,
-  OutboxRecord,
-  SettingRecord,
-  UserRecord,
-  WebhookHealth,
-  WebhookRecord,
-} from './records.ts'
+import type { AccountPatch, CallLogQuery, MessageQuery, Page } from './port-types.ts'
+import type { StatusTransition, TokenFilter, WebhookLimits } from './port-types.ts'
+import type { FolderRecord, MessageRecord } from './mail.ts'
+import type { AccountRecord, AccountStatus, AuditRecord, CallLogRecord, ConnectTokenRecord } from './records.ts'
+import type { DeveloperRecord, HistoricalScan, OAuthProviderRecord, OperatorRecord, OutboxRecord } from './records.ts'
+import type { SettingRecord, TokenClaim, UserRecord, WebhookHealth, WebhookRecord } from './records.ts'
 import { isUsable, leaseLost, noWebhookLimits, readAnew } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }

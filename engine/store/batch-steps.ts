@@ -2,7 +2,7 @@
  * Work of a sync batch in steps that hold the event loop shortly, whatever mail says: nearly every batch is one. Both
  * stores write steps in the order of the port, the cursor last, so that a crash in between is mended by repeating.
  */
-import type { SyncBatch } from './port.ts'
+import type { SyncBatch } from './port-types.ts'
 import type { MessageFacts } from './records.ts'
 
 export type Part = Partial<

@@ -4,7 +4,7 @@
  */
 import type { KeyedCollections } from './aggregates.ts'
 import { contactId } from './ids.ts'
-import type { ContactSort, Page } from './port.ts'
+import type { ContactSort, Page } from './port-types.ts'
 import { foldCase } from './rows.ts'
 import type { ContactCounts, ContactDelta, ContactRecord, StoredContact } from './records.ts'
 

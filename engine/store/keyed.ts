@@ -4,7 +4,6 @@
  * port's methods of them.
  */
 import type * as stored from './records.ts'
-import { tokensKeptMs } from './steps.ts'
 
 export interface Kinds {
   readonly developers: stored.DeveloperRecord
@@ -44,6 +43,9 @@ export interface Definition<R> {
   /** A power loss may take the latest ones: no write waits for the disk. */
   readonly unsynced?: true
 }
+
+/** Connect tokens, used or not, are kept for this long after they have expired. */
+export const tokensKeptMs = 30 * 86_400_000
 
 export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   developers: { key: ['id'], fields: ['apiKey'] },

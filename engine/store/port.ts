@@ -8,27 +8,17 @@
  *
  * A record that was answered is never changed in place.
  */
-import type { accountBasics, changeReads, createAggregates } from './aggregates.ts'
+import type { accountBasics, changeReads, createAggregates, folderBasics, mailboxReplacement } from './aggregates.ts'
+import type { outboxBasics, pickedReads, userBasics } from './aggregates.ts'
 import type { contactReads } from './contacts.ts'
-import type { outboxBasics, userBasics } from './aggregates.ts'
-import type { FolderStore, MessageStore, SyncStore } from './mail.ts'
-import type {
-  AccountRecord,
-  AccountStatus,
-  CallLogRecord,
-  Condition,
-  ContactDelta,
-  DeliveryAttempt,
-  OutboxKind,
-  OutboxRecord,
-  OutboxState,
-  UserRecord,
-  WebhookRecord,
-} from './records.ts'
-
+import type { FolderRecord, MessageRecord } from './mail.ts'
+import type { AccountFilter, AccountPlace, Applied, Backlog, ChannelBacklog, DeliveryCount } from './port-types.ts'
+import type { KnownUid, ListedFolder, MailTotals, MessageQuery, OutboxKey, OutboxResult } from './port-types.ts'
+import type { Page, RequeueQuery, SyncBatch, UserFilter } from './port-types.ts'
+import type { AccountRecord, ContactDelta, OutboxRecord, UserRecord, WebhookRecord } from './records.ts'
 import type { Nodes } from './slots.ts'
 
-export type * from './mail.ts'
+export type * from './port-types.ts'
 
 export interface Store extends ReturnType<typeof createAggregates> {
   readonly kind: 'sqlite' | 'mongodb'
@@ -59,18 +49,6 @@ export interface Store extends ReturnType<typeof createAggregates> {
   close(): Promise<void>
 }
 
-export interface Page {
-  readonly limit: number
-  readonly offset: number
-}
-
-export interface UserFilter {
-  /** A user or account address, compared without case. */
-  readonly email?: string
-  /** Users with at least one email account in this status. */
-  readonly status?: AccountStatus
-}
-
 export interface UserStore extends ReturnType<typeof userBasics> {
   /** Cut short, it leaves at most an account without its user, which no list shows. `store_unavailable`: undoCreate. */
   createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
@@ -88,39 +66,6 @@ export interface UserStore extends ReturnType<typeof userBasics> {
    * ids of the accounts it took, also of those that came while it was at work.
    */
   remove(id: string): Promise<readonly string[]>
-}
-
-/** The status changes by transitions, the epoch by claims. */
-export type AccountPatch = Partial<
-  Omit<
-    AccountRecord,
-    'id' | 'developerId' | 'userId' | 'label' | 'status' | 'statusVersion' | 'remapSince' | 'epoch' | 'createdAt'
-  >
->
-
-export interface StatusTransition extends Pick<AccountRecord, 'epoch' | 'status' | 'statusMessage' | 'resume'> {
-  readonly accountId: string
-  /** The version this transition starts from; another one there already means it was recorded before: answers null. */
-  readonly fromVersion: number
-  /** The status callback to send, or none. Written before the account. */
-  readonly outbox: readonly OutboxRecord[]
-}
-
-/** undefined = not asked for. */
-export interface AccountFilter {
-  readonly developerId?: string | undefined
-  readonly userId?: string | undefined
-  /** As the record has it: lower case. */
-  readonly server?: string | undefined
-  readonly condition?: Condition['is'] | undefined
-  /** In its condition since this time or longer. */
-  readonly sinceUntil?: number | undefined
-  /** Part of the email address, without case; or a whole id or label. */
-  readonly text?: string | undefined
-}
-
-export interface AccountPlace extends Pick<AccountRecord, 'id' | 'server' | 'developerId'> {
-  readonly condition: Condition
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
@@ -143,17 +88,9 @@ export interface AccountStore extends ReturnType<typeof accountBasics> {
   remove(id: string): Promise<void>
 }
 
-export type ContactSort = 'total_count' | 'direct_count' | 'indirect_count'
-
 export interface ContactStore extends ReturnType<typeof contactReads> {
   /** Adds deltas of mail that is stored already, each once as in a batch. Nothing when the account is gone. */
   count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
-}
-
-export interface TokenFilter {
-  readonly userId?: string
-  readonly accountId?: string
-  readonly version?: 'lite' | '2.0'
 }
 
 export interface NonceStore {
@@ -161,17 +98,69 @@ export interface NonceStore {
   remember(apiKey: string, nonce: string, timestamp: number, expiresAt: number): Promise<boolean>
 }
 
-export interface CallLogQuery {
-  readonly developerId: string
-  readonly userId?: string
-  readonly from?: number
-  readonly until?: number
-  readonly statusFrom?: number
-  readonly statusTo?: number
-  readonly method?: string
-  readonly path?: string
-  /** Those behind this one in the list. */
-  readonly before?: Pick<CallLogRecord, 'at' | 'id'>
+export interface FolderStore extends ReturnType<typeof folderBasics> {
+  /** Sorted: INBOX first, then by path. */
+  list(accountId: string): Promise<FolderRecord[]>
+  /** Folders not listed are removed with their placements only when `complete`. `lease_lost`. */
+  reconcile(
+    accountId: string,
+    epoch: number,
+    listed: readonly ListedFolder[],
+    complete: boolean,
+  ): Promise<FolderRecord[]>
+}
+
+export interface MessageStore extends ReturnType<typeof pickedReads> {
+  get(accountId: string, id: string): Promise<MessageRecord | null>
+  byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
+  /** Of any account, those that are there. */
+  several(ids: readonly string[]): Promise<MessageRecord[]>
+  /** By Message-ID (no brackets), over all accounts: each is asked. */
+  everywhere(reference: string, limit: number): Promise<MessageRecord[]>
+  /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
+  find(accountId: string, reference: string): Promise<MessageRecord | null>
+  /** All of this name, in that order: a Message-ID may be that of several messages. */
+  findAll(accountId: string, reference: string, limit: number): Promise<MessageRecord[]>
+  /** By Message-ID (no brackets): of each the live message before others, then the newest; unknown ones are absent. */
+  byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
+  /** Live messages only. */
+  list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>
+  count(accountId: string, query?: MessageQuery): Promise<number>
+  /** Live messages of the account, and the attachments of all of them together. */
+  totals(accountId: string): Promise<MailTotals>
+  /** Known UIDs of a folder within from..to (inclusive), ascending. */
+  knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>
+  /** Those of these, ascending: what lies between them is not read. */
+  knownAmong(folderId: string, uidValidity: string, uids: readonly number[]): Promise<KnownUid[]>
+  /** Messages whose placement vanished before `before` and was not reported yet, oldest first. */
+  gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
+  /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */
+  older(
+    accountId: string,
+    after: { readonly sentAt: number; readonly id: string } | null,
+    limit: number,
+  ): Promise<MessageRecord[]>
+}
+
+export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
+  /**
+   * Answers the changes with their seq, and the folder's progress. One batch of an account at a time. `lease_lost` when
+   * epoch or cursorBefore do not match; then nothing of the batch is visible. MongoDB, when the account is claimed in
+   * the middle of a batch: what was written is as after a crash, and the new owner's batch makes it whole.
+   */
+  apply(batch: SyncBatch): Promise<Applied>
+  /**
+   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone`
+   * without being reported, to be matched again by identity), in bounded steps; answers how many are left, counted no
+   * further than `limit` + 1.
+   */
+  forgetPlacements(
+    accountId: string,
+    epoch: number,
+    folderId: string,
+    keepUidValidity: string,
+    limit: number,
+  ): Promise<number>
 }
 
 /* The change log, webhooks and the outbox. */
@@ -183,59 +172,11 @@ export interface ChangeStore extends ReturnType<typeof changeReads> {
   expire(before: number, limit: number): Promise<number>
 }
 
-/** How many webhooks there may be; 0 = any number. */
-export interface WebhookLimits {
-  /** Of one user; and as many at application level. */
-  readonly owner: number
-  /** Of one developer, at both levels. */
-  readonly developer: number
-}
-
 type WebhookBasics = ReturnType<typeof createAggregates>['webhooks']
 
 export interface WebhookStore extends WebhookBasics {
   /** Keyset page over all webhooks by id, or over those of these slots, for the start of the engine. */
   page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<WebhookRecord[]>
-}
-
-export interface DeliveryQuery {
-  /** Any of several, here and below. */
-  readonly webhookId?: string | readonly string[]
-  readonly developerId?: string
-  readonly accountId?: string | readonly string[]
-  readonly messageId?: string | readonly string[]
-  readonly kind?: OutboxKind
-  readonly states?: readonly OutboxState[]
-  readonly createdFrom?: number
-  readonly createdUntil?: number
-  /** HTTP status of the last attempt. */
-  readonly statusFrom?: number
-  readonly statusTo?: number
-}
-
-export interface DeliveryCount {
-  readonly at: number
-  readonly state: OutboxState
-  readonly count: number
-}
-
-/** A row's place in the order of (createdAt, id). */
-export type OutboxKey = Pick<OutboxRecord, 'createdAt' | 'id'>
-
-export interface RequeueQuery extends DeliveryQuery {
-  readonly ids?: readonly string[]
-  /** Rows finished later stay as they are. */
-  readonly finishedUntil?: number
-}
-
-/** Callbacks that wait; `oldestAt`: when the oldest of them was made, null = none waits. */
-export interface Backlog {
-  readonly pending: number
-  readonly oldestAt: number | null
-}
-
-export interface ChannelBacklog extends Backlog {
-  readonly channelId: string
 }
 
 export interface OutboxStore extends ReturnType<typeof outboxBasics> {
@@ -275,12 +216,4 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   ): Promise<{ readonly count: number; readonly next: OutboxKey | null }>
   /** A paused webhook keeps no backlog: its pending message rows, of every slot, end so. Answers how many. */
   skipPending(channelId: string, reason: string, now: number, end?: 'skipped' | 'failed'): Promise<number>
-}
-
-export interface OutboxResult extends Pick<OutboxRecord, 'id' | 'state' | 'dueAt' | 'finishedAt' | 'reason'> {
-  readonly attempt: DeliveryAttempt | null
-  /** false = the attempt is kept for the log and uses nothing of the row's schedule up. */
-  readonly counted?: false
-  /** Absent = as it was. */
-  readonly countsAt?: number
 }

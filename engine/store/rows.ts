@@ -9,17 +9,9 @@
  */
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'
-import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch, WebhookLimits } from './port.ts'
-import type {
-  Address,
-  FolderCursor,
-  FolderRecord,
-  GonePlacement,
-  MessageFacts,
-  MessageRecord,
-  Place,
-  Placement,
-} from './records.ts'
+import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch, WebhookLimits } from './port-types.ts'
+import type { Address, FolderCursor, FolderRecord, GonePlacement, MessageFacts, MessageRecord } from './mail.ts'
+import type { Place, Placement } from './mail.ts'
 
 export * from './steps.ts'
 

@@ -5,19 +5,10 @@
 import { noCounts } from './folder-counts.ts'
 import { folderId } from './ids.ts'
 import type { Where } from './keyed.ts'
-import type { ListedFolder, OutboxKey, OutboxResult, RequeueQuery } from './port.ts'
-import type {
-  AccountRecord,
-  ChangeRecord,
-  Condition,
-  ConnectTokenRecord,
-  FolderCursor,
-  FolderRecord,
-  OutboxRecord,
-  OutboxState,
-  ResumeRecord,
-  WebhookHealth,
-} from './records.ts'
+import type { ListedFolder, OutboxKey, OutboxResult, RequeueQuery } from './port-types.ts'
+import type { FolderCursor, FolderRecord } from './mail.ts'
+import type { AccountRecord, ChangeRecord, Condition, ConnectTokenRecord } from './records.ts'
+import type { OutboxRecord, OutboxState, ResumeRecord, WebhookHealth } from './records.ts'
 
 export const freshResume: ResumeRecord = Object.freeze({
   attempt: 0,
@@ -168,9 +159,6 @@ export function nextKey(rows: readonly OutboxKey[], limit: number): OutboxKey | 
 export function skipped(row: OutboxRecord, reason: string, now: number): OutboxRecord {
   return { ...row, state: 'skipped', finishedAt: now, reason }
 }
-
-/** Connect tokens, used or not, are kept for this long after they have expired. */
-export const tokensKeptMs = 30 * 86_400_000
 
 /** It was not used, and has not expired. */
 export function isUsable({ usedAt, expiresAt }: ConnectTokenRecord, at: number): boolean {

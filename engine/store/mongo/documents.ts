@@ -4,11 +4,11 @@
  */
 import { Long, MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
-import type { NonceRow } from '../copy.ts'
-import { definitions, type Kind, type Kinds } from '../keyed.ts'
+import { definitions, type Kind, type Kinds, tokensKeptMs } from '../keyed.ts'
 import type { MessageRecord } from '../records.ts'
 import { sharedSlot, slotOf, slotOfRow, type Lease } from '../slots.ts'
-import { foldCase, lastStatus, tokensKeptMs } from '../rows.ts'
+import { foldCase, lastStatus } from '../rows.ts'
+import type { NonceRow } from '../transfer.ts'
 import { isDuplicate, mayPass, writeErrorsOf } from './errors.ts'
 
 export interface KeyDoc {

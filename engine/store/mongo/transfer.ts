@@ -1,7 +1,6 @@
 /** Everything in the database as plain records, and back; see ../copy.ts. */
 import type { Collection, Filter } from 'mongodb'
 import { AppError } from '../../errors.ts'
-import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../copy.ts'
 import { connect, describeUri, type ConnectOptions, type Role } from './connect.ts'
 import { contactDoc } from './contacts.ts'
 import { openCollections, shapes } from './documents.ts'
@@ -12,6 +11,7 @@ import { alonePatienceMs } from './members.ts'
 import { messageDoc } from './messages.ts'
 import { endCounting } from './folders.ts'
 import { copyNote, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
+import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
 
 export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'member'> {
   readonly role: Exclude<Role, 'service'>

@@ -7,8 +7,9 @@ import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserS
 import type { AccountRecord, Condition, FolderRecord, UserRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { foldCase, leaseLost } from '../rows.ts'
-import { deleteWhere, drain, isFar, type Database, type Sql, type Statements, type Value } from './database.ts'
+import { deleteWhere, drain, isFar, type Database } from './database.ts'
 import { factsLike, readFact, saveFact } from './schema.ts'
+import type { Sql, Statements, Value } from './statements.ts'
 import { tables } from './tables.ts'
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */

@@ -4,7 +4,8 @@ import type { KeyedCollections } from '../aggregates.ts'
 import { contactReads, withDelta, type ContactParts, type ContactQuery } from '../contacts.ts'
 import type { ContactStore } from '../port.ts'
 import type { ContactDelta, StoredContact } from '../records.ts'
-import type { Database, Statements } from './database.ts'
+import type { Database } from './database.ts'
+import type { Statements } from './statements.ts'
 import { columnOf, tables } from './tables.ts'
 
 /** Adds each delta once per contact and key: the mark shows that its message was counted. */

@@ -6,11 +6,12 @@
  * own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is answered before
  * the common commit. A transaction never gives up the thread, so nothing sees half of one.
  */
-import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
 import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
 import type { Page } from '../port.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
 import { createReaders, type Readers } from './readers.ts'
+import { createStatements, parsed, type Sql, type Statements, type Tuples, type Value } from './statements.ts'
 
 export type SyncMode = 'off' | 'normal' | 'full'
 
@@ -134,10 +135,6 @@ async function readLong(asked: LongRead, { statements, read, readers }: Ways): P
   }
 }
 
-function parsed(rows: Tuples): unknown[] {
-  return rows.map(([text]) => JSON.parse(String(text)) as unknown)
-}
-
 /** Between transactions: whether the next commit waits for the disk. One that does takes along those before it. */
 function syncSwitch(statements: Statements, sync: SyncMode): (jobs: readonly Job[]) => void {
   let current = sync
@@ -250,70 +247,4 @@ export async function drain(db: Database, sql: string, ...values: readonly Value
 /** DELETE of at most `?` rows of a table with row ids. */
 export function deleteWhere(table: string, condition: string): string {
   return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${condition} LIMIT ?+0)`
-}
-
-/*
- * Prepared statements of the connection, made once and kept. Their LIMIT is `?+0`: SQLite plans by the value of a bare
- * parameter, and so anew at every call.
- */
-
-export type Value = SQLInputValue
-export type Row = Record<string, SQLOutputValue>
-/** Every row as its columns in order. */
-export type Tuples = readonly (readonly SQLOutputValue[])[]
-
-export interface Sql {
-  readonly sql: string
-  readonly values: readonly Value[]
-}
-
-/** Texts of queries vary with their filters; past this many the statement that was made first is let go. */
-const kept = 400
-
-/** Reads and writes inside a step. Synchronous: nothing else runs between two of them. */
-function createStatements(database: DatabaseSync) {
-  const byName = createCache(database, false)
-  const byIndex = createCache(database, true)
-  const tuples = (sql: string, ...values: readonly Value[]) => byIndex(sql).all(...values) as unknown as Tuples
-  const first = (sql: string, values: readonly Value[]): unknown => {
-    const row = byIndex(sql).get(...values) as unknown as readonly SQLOutputValue[] | undefined
-    return row?.[0]
-  }
-  return {
-    /** First column of the first row, parsed as JSON; null = no row. */
-    doc: (sql: string, ...values: readonly Value[]): unknown => {
-      const text = first(sql, values)
-      return typeof text === 'string' ? (JSON.parse(text) as unknown) : null
-    },
-    /** First column of every row, parsed as JSON. */
-    docs: (sql: string, ...values: readonly Value[]) => parsed(tuples(sql, ...values)),
-    /** Every row as its columns in order. */
-    tuples,
-    row: (sql: string, ...values: readonly Value[]): Row | null => byName(sql).get(...values) ?? null,
-    rows: (sql: string, ...values: readonly Value[]): Row[] => byName(sql).all(...values),
-    /** Number in the first column of the first row; 0 = no row or NULL. */
-    number: (sql: string, ...values: readonly Value[]) => Number(first(sql, values) ?? 0),
-    /** Number of rows changed. */
-    run: (sql: string, ...values: readonly Value[]) => Number(byName(sql).run(...values).changes),
-    /** Several statements without values, not kept. */
-    script: (sql: string): void => {
-      database.exec(sql)
-    },
-  }
-}
-
-export type Statements = ReturnType<typeof createStatements>
-
-function createCache(database: DatabaseSync, asArrays: boolean): (sql: string) => StatementSync {
-  const statements = new Map<string, StatementSync>()
-  return (sql) => {
-    const known = statements.get(sql)
-    if (known) return known
-    const statement = database.prepare(sql)
-    statement.setReturnArrays(asArrays)
-    statements.set(sql, statement)
-    const [oldest] = statements.keys()
-    if (statements.size > kept && oldest !== undefined) statements.delete(oldest)
-    return statement
-  }
 }

@@ -7,16 +7,8 @@ import type { Definition, Keyed, Kind, Kinds, ListOptions, Room, Where } from '.
 import type { NonceStore, Page } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
 import { checkRoom } from '../rows.ts'
-import {
-  deleteWhere,
-  drain,
-  isFar,
-  type Database,
-  type LongRead,
-  type Sql,
-  type Statements,
-  type Value,
-} from './database.ts'
+import { deleteWhere, drain, isFar, type Database, type LongRead } from './database.ts'
+import type { Sql, Statements, Value } from './statements.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
 /** Conditions to be joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */

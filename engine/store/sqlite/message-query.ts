@@ -5,7 +5,8 @@
  */
 import type { MessageQuery, Page } from '../port.ts'
 import { hidingKeys, queryKeys, subjectNeedle } from '../rows.ts'
-import { isFar, walkedHere, type LongRead, type Sql, type Value } from './database.ts'
+import { isFar, walkedHere, type LongRead } from './database.ts'
+import type { Sql, Value } from './statements.ts'
 
 const maxArms = 40
 

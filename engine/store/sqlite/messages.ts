@@ -4,8 +4,9 @@ import { countChange, type CountChanges } from '../folder-counts.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
 import { isLive, liesAt, messageKeys, placeKeys } from '../rows.ts'
-import type { Database, LongRead, Row, Statements } from './database.ts'
+import type { Database, LongRead } from './database.ts'
 import { messageCount, messagePage } from './message-query.ts'
+import type { Row, Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
 const knownColumns = `SELECT uid, message_id, flags, modseq, rev, generation FROM placements

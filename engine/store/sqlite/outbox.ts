@@ -8,8 +8,9 @@ import { isGiven } from '../keyed.ts'
 import type { Backlog, OutboxKey, OutboxResult, OutboxStore, Page, RequeueQuery } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued, skipped } from '../rows.ts'
-import { isFar, type Database, type LongRead, type Row, type Sql, type Statements } from './database.ts'
+import { isFar, type Database, type LongRead } from './database.ts'
 import { conditions } from './keyed.ts'
+import type { Row, Sql, Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
 /** Channels with pending rows, by leaps from one to the next. */

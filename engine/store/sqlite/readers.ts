@@ -11,7 +11,7 @@ import { AppError } from '../../errors.ts'
 import { createFairQueue } from '../../fair-queue.ts'
 import { Threads } from '../../threads.ts'
 import { withinTime } from '../../waits.ts'
-import type { Sql, Tuples } from './database.ts'
+import type { Sql, Tuples } from './statements.ts'
 
 /** The longest that a call waits. */
 const callMs = 10_000

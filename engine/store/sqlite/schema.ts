@@ -8,7 +8,8 @@ import { splitContact, type SummedContact } from '../contacts.ts'
 import { newId } from '../ids.ts'
 import type { MessageRecord } from '../records.ts'
 import { foldCase, messageKeys } from '../rows.ts'
-import type { Database, Statements } from './database.ts'
+import type { Database } from './database.ts'
+import type { Statements } from './statements.ts'
 
 const people = `
 CREATE TABLE developers (id TEXT PRIMARY KEY, api_key TEXT NOT NULL UNIQUE, doc TEXT NOT NULL);

@@ -11,10 +11,11 @@ import type { Applied, ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '..
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
-import { deleteWhere, type Database, type Statements } from './database.ts'
+import { deleteWhere, type Database } from './database.ts'
 import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
+import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
 function leaseLost(why: string, batch: SyncBatch): AppError {

@@ -2,7 +2,7 @@
 import { definitions, type FieldOf, type Kind, type Kinds } from '../keyed.ts'
 import type { MessageRecord, UserRecord } from '../records.ts'
 import { conditionOf, foldCase, folderRank, goneAt, isLive, lastStatus } from '../rows.ts'
-import type { Statements, Value } from './database.ts'
+import type { Statements, Value } from './statements.ts'
 
 type Column<R> = readonly [name: string, of: (record: R) => Value]
 

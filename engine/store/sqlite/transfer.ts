@@ -1,19 +1,13 @@
 /** Everything in the file as plain records, and back; see ../copy.ts. */
 import { realpathSync } from 'node:fs'
 import { AppError } from '../../errors.ts'
-import type {
-  CountedContact,
-  CountedMessage,
-  ExportedPage,
-  NonceRow,
-  StoreTransfer,
-  TransferName,
-  TransferRecords,
-} from '../copy.ts'
 import type { MessageRecord, StoredContact } from '../records.ts'
-import { openDatabase, type Database, type Row, type Statements } from './database.ts'
+import type { CountedContact, CountedMessage, ExportedPage, NonceRow } from '../transfer.ts'
+import type { StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
+import { openDatabase, type Database } from './database.ts'
 import { createUnit } from './messages.ts'
 import { copyNote, factsLike, migrate, refuseUnfinished, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
+import type { Row, Statements } from './statements.ts'
 import { tables, type Table } from './tables.ts'
 
 interface Side<R> {
