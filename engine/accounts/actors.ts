@@ -24,11 +24,10 @@ import { createFolderPoll } from './folders.ts'
 import { tryAgain } from './gone.ts'
 import type { Hosts } from './hosts.ts'
 import { createLink, type Link, renewed } from './link.ts'
-import type { CommandLogins } from './live.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
-import type { Session } from './session-types.ts'
 import { type SyncDeps, type AccountState, createAccountState } from './state.ts'
 import { watchAll } from './watch.ts'
+import type { Session } from './session/index.ts'
 
 interface ActorDeps {
   readonly sync: SyncDeps
@@ -198,6 +197,15 @@ async function stillPending(
   const earlier = rows.filter(({ id }) => !reported.has(id))
   const stored = await Promise.all(earlier.map(({ id }) => store.outbox.get(id)))
   return stored.flatMap((row) => (row?.state === 'pending' ? [row] : []))
+}
+
+/** Asked before a login of the command connection, and told how it went. */
+export interface CommandLogins {
+  /** Throws while the chart holds the next login back. */
+  enter(): void
+  connected(): void
+  /** Resolves with the error for the caller who wanted the login. */
+  failed(thrown: unknown): Promise<AppError>
 }
 
 export interface RuntimeDeps extends LoginDeps {

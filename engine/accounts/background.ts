@@ -11,12 +11,12 @@ import { isAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { KnownHost } from './hosts.ts'
 import { createParking, isLeftAlone, isOfFolder, isSetAside, reportGone } from './gone.ts'
-import type { Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { catchUp, forget, hasModseqs, openInbox, type Touched } from './sync.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
 import { cursorOf, type FolderContext, quarantine, storeRead, type SyncContext } from './write.ts'
+import type { Session } from './session/index.ts'
 
 /** While a page is read the news of INBOX wait: after one that took longer the next ones are shorter. */
 const pageMs = 1000

@@ -6,7 +6,6 @@ import { noActor } from '../observe/metrics.ts'
 import type { ActorView } from '../observe/steps.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { conditionOf } from '../store/rows.ts'
-import type { Accounts } from './index.ts'
 import { retryAt } from './sync.ts'
 import type { FolderLooks } from './types.ts'
 
@@ -28,7 +27,15 @@ const states: Readonly<Record<string, string>> = {
   watching: 'It is connected and hears of new mail.',
 }
 
-export function explainAccount({ accounts }: { readonly accounts: Accounts }, account: AccountRecord) {
+interface Sources {
+  readonly accounts: {
+    view(accountId: string): ActorView | null
+    looks(accountId: string): FolderLooks | null
+    readonly hosts: { pace(host: string): number | null }
+  }
+}
+
+export function explainAccount({ accounts }: Sources, account: AccountRecord) {
   const view = accounts.view(account.id)
   const state = view?.state ?? noActor
   const lastError = (view ?? account.resume).lastError
@@ -115,11 +122,7 @@ export function quarantineOf(config: Config, folders: readonly FolderRecord[]): 
 const mostFolders = 20
 
 /** Of a mail that is not in the index: what may keep it from being there. */
-export function explainAbsence(
-  sources: Parameters<typeof explainAccount>[0],
-  account: AccountRecord,
-  folders: readonly FolderRecord[],
-): string[] {
+export function explainAbsence(sources: Sources, account: AccountRecord, folders: readonly FolderRecord[]): string[] {
   const { why, next } = explainAccount(sources, account)
   const { accounts } = sources
   const looks = accounts.looks(account.id)

@@ -17,9 +17,10 @@ import { AppError, isAppError, toAppError } from '../errors.ts'
 import type { SyncBatch } from '../store/port.ts'
 import type { FolderCursor, FolderRecord, GonePlacement, MessageRecord, Place } from '../store/records.ts'
 import { planGone } from './plan.ts'
-import type { ListedMailbox, Session } from './session-types.ts'
+import type { ListedMailbox } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 import type { SyncContext } from './write.ts'
+import type { Session } from './session/index.ts'
 
 /** Messages looked at in one go; more when all of these have to wait. */
 const step = 100

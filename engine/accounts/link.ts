@@ -5,7 +5,7 @@
 import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
 import { withinTime } from '../waits.ts'
-import type { Session } from './session-types.ts'
+import type { Session } from './session/index.ts'
 
 /** `stream`: the next piece of a long answer, behind other calls. */
 export type Priority = 'api' | 'stream'

@@ -4,14 +4,16 @@
  */
 import { waitFor, type ActorRefFrom } from 'xstate'
 import type { accountMachine, AccountSnapshot } from '../../machines/account.machine.ts'
+import type { AccountInput } from '../../machines/account.rules.ts'
+import type { AccountEvent } from '../../machines/events.ts'
 import { describeAccount } from '../../machines/view.ts'
 import { AppError, failureClasses, notFound, toAppError } from '../errors.ts'
+import type { ActorRegistry } from '../observe/registry.ts'
 import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
-import { failureFrom } from './actors.ts'
+import { failureFrom, type CommandLogins, type Runtime } from './actors.ts'
 import type { LiveAccount } from './commands/placed.ts'
-import type { AccountRegistry, Pool } from './pool.ts'
 import type { Probe } from './login.ts'
 import type { SyncDeps } from './state.ts'
 import type { CheckResult, Credential, ProbeFailure } from './types.ts'
@@ -24,6 +26,13 @@ const recordMs = 10_000
 const recordLeastMs = 1000
 /** After a failed login for a command: the record says the same by then, unless the store is slow. */
 const loginRecordMs = 2000
+
+export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>
+
+interface Actors {
+  readonly registry: AccountRegistry
+  readonly runtime: (accountId: string) => Runtime | null
+}
 
 /** Waits for the actor's next step, `ms` at most. false = there was none. */
 async function hasStepped(
@@ -41,7 +50,7 @@ async function hasStepped(
 
 /** Rejects with `account_disabled` or `account_unavailable`; `not_found` when the account has been removed. */
 export async function liveAccount(
-  { registry, runtime }: Pick<Pool, 'registry' | 'runtime'>,
+  { registry, runtime }: Actors,
   accountId: string,
   store: Pick<Store, 'accounts'>,
   now: () => number,
@@ -139,13 +148,15 @@ export async function settled(
   return (await sync.store.accounts.get(account.id)) ?? account
 }
 
-export type CommandLogins = ReturnType<typeof createCommandLogins>
-
 /**
  * The logins of an account's command connection. The chart hears of their failures. While it holds the next one back
  * there is no login, and the caller hears why and until when.
  */
-export function createCommandLogins(registry: AccountRegistry, sync: Pick<SyncDeps, 'log' | 'now'>, accountId: string) {
+export function createCommandLogins(
+  registry: AccountRegistry,
+  sync: Pick<SyncDeps, 'log' | 'now'>,
+  accountId: string,
+): CommandLogins {
   const { now } = sync
   return {
     enter(): void {
@@ -153,7 +164,6 @@ export function createCommandLogins(registry: AccountRegistry, sync: Pick<SyncDe
       if (snapshot?.hasTag('held') === true) throw unavailable(snapshot, now())
     },
     connected: (): void => void registry.send(accountId, { type: 'command.connected', at: now() }),
-    /** Resolves with the error for the caller who wanted the login. */
     async failed(thrown: unknown): Promise<AppError> {
       const error = toAppError(thrown)
       if (!isOfTheServer(error)) return error

@@ -2,25 +2,22 @@
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createActor } from 'xstate'
-import type { AccountSnapshot } from '../../machines/account.machine.ts'
 import type { AccountInput, AccountSettings } from '../../machines/account.rules.ts'
-import type { AccountEvent, Failure } from '../../machines/events.ts'
+import type { Failure } from '../../machines/events.ts'
 import { activeStates, describeAccount } from '../../machines/view.ts'
 import type { Config } from '../config.ts'
 import { ActorRegistry } from '../observe/registry.ts'
-import { createWireRing, type WireLine, type WireRing } from '../observe/wire.ts'
 import type { ActorStep } from '../observe/steps.ts'
+import { createWireRing, type WireLine, type WireRing } from '../observe/wire.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { slotCount, slotOf } from '../store/slots.ts'
 import { accountLogic, createReports, createRuntime, type Runtime, type RuntimeDeps } from './actors.ts'
-import { createCommandLogins } from './live.ts'
-import { createNames } from './session/mailboxes.ts'
+import { createCommandLogins, type AccountRegistry } from './live.ts'
+import { createNames } from './session/names.ts'
 import type { SyncDeps } from './state.ts'
 import { quietFactor } from './watch.ts'
-
-export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>
 
 export type Pool = ReturnType<typeof createPool>
 

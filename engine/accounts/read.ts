@@ -6,7 +6,8 @@ import { AppError, isAppError } from '../errors.ts'
 import { parseStructured, rawValue, readHeaders } from '../messages/headers.ts'
 import { bodyNodeOf } from '../messages/structure.ts'
 import { toSet } from './session/uids.ts'
-import type { BodyNode, FetchedMessage, Session } from './session-types.ts'
+import type { Session } from './session/index.ts'
+import type { BodyNode, FetchedMessage } from './session-types.ts'
 
 /** A message that exists on the server and cannot be read. `reason`: what the server said of it alone. */
 export interface Poison {

@@ -1,12 +1,8 @@
 /** What goes in and out of a session (session/index.ts). */
 import type { Release, TakeOptions } from '../budget.ts'
 import type { AppError } from '../errors.ts'
-import type { openSession } from './session/index.ts'
-import type { Names } from './session/mailboxes.ts'
+import type { Names } from './session/names.ts'
 import type { SpecialUse } from '../store/records.ts'
-
-/** One IMAP connection with one owner. */
-export type Session = Awaited<ReturnType<typeof openSession>>
 
 /** BODYSTRUCTURE as a tree; `part` is the IMAP section ('1.2'), absent on the root multipart. */
 export interface BodyNode {

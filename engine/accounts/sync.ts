@@ -20,7 +20,7 @@ import {
 } from './compare.ts'
 import { arrivalSlackMs } from './identity.ts'
 import { type Poison, readRange, readUids } from './read.ts'
-import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
+import type { FetchedMessage, SelectedMailbox } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import {
   batchesOf,
@@ -32,6 +32,7 @@ import {
   storeRead,
   type SyncContext,
 } from './write.ts'
+import type { Session } from './session/index.ts'
 
 const dayMs = 86_400_000
 const forgetStep = 500

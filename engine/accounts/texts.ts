@@ -1,7 +1,7 @@
 /** Parts of many messages of the folder that is open, with few commands. */
 import type { MessageRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import type { Session } from './session-types.ts'
+import type { Session } from './session/index.ts'
 import type { ManyParts, WantedParts } from './types.ts'
 
 /** Messages that lie at these UIDs, by message id. What the server refuses to give so is absent. */

@@ -9,7 +9,7 @@ import { goneMeanwhile } from './gone.ts'
 import { isLikeMail, isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { Poison } from './read.ts'
-import type { FetchedMessage, Session } from './session-types.ts'
+import type { FetchedMessage } from './session-types.ts'
 import { fetchTexts } from './texts.ts'
 import type { FetchMany } from './types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
@@ -23,6 +23,7 @@ import {
   repliedContact,
 } from '../messages/contacts.ts'
 import type { KnownUid, Store } from '../store/port.ts'
+import type { Session } from './session/index.ts'
 
 export interface SyncContext {
   readonly deps: SyncDeps

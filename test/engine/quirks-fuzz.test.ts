@@ -5,12 +5,12 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
-import type { Session } from '../../engine/accounts/session-types.ts'
 import { createImapServer, type ImapServer } from '../support/imap-server/index.ts'
 import { literalOf } from '../support/mail.ts'
 import { fill, long } from '../support/imap-server/play.ts'
 import { openTest, type TestSession } from '../support/imap-server/session.ts'
 import { until } from '../support/until.ts'
+import type { Session } from '../../engine/accounts/session/index.ts'
 
 const deadlineMs = 80
 /** A deadline is seen at most a quarter late; the rest is for a busy machine. */

@@ -14,7 +14,7 @@ import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import { isMarked, liesAt } from '../../store/rows.ts'
 import { createExclusiveByKey } from '../../waits.ts'
 import { normalFlags } from '../plan.ts'
-import type { FlagChange, Placed, Session } from '../session-types.ts'
+import type { FlagChange, Placed } from '../session-types.ts'
 import {
   byReader,
   type CommandDeps,
@@ -27,6 +27,7 @@ import {
 } from './placed.ts'
 import { digestOf, flagsAt, readCommands } from './reading.ts'
 import { appendTo, writeCommands } from './writing.ts'
+import type { Session } from '../session/index.ts'
 
 export function createCommands(deps: CommandDeps) {
   const reading = readCommands(deps)

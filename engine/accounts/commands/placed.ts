@@ -11,9 +11,10 @@ import type { Upload } from '../../spool.ts'
 import { withinTime } from '../../waits.ts'
 import { isGivenUp, reportGone, saysGone, tellsLost } from '../gone.ts'
 import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
-import type { SelectedMailbox, Session } from '../session-types.ts'
+import type { SelectedMailbox } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
 import type { InAccount, SyncContext } from '../write.ts'
+import type { Session } from '../session/index.ts'
 
 export interface LiveAccount {
   readonly state: AccountState

@@ -13,11 +13,12 @@ import { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import type { Chunk, FlagsOf, FromWhole, Session } from '../session-types.ts'
+import type { Chunk, FlagsOf, FromWhole } from '../session-types.ts'
 import { areWhole, fetchTogether, statedSize } from '../texts.ts'
 import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
 import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
+import type { Session } from '../session/index.ts'
 
 const headerMaxBytes = 4 * 1_048_576
 

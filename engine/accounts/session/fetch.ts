@@ -9,9 +9,10 @@ import { indexedHeaders, type FetchedMessage, type FlagsOf, type Chunk, type Fro
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
 import { type Allowance, fetches, cutOf } from './frames.ts'
-import { type Parts, type Send, tellsGone } from './line.ts'
+import { type Send, tellsGone } from './line.ts'
 import type { Facts } from './server-state.ts'
 import { inSet, singleUid, splitSet, toSet } from './uids.ts'
+import type { Parts } from './parts.ts'
 
 const headerItem: Argument = {
   type: 'ATOM',

@@ -10,13 +10,15 @@ import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
 import { type Wire, createWire, secretMask, type OnUnparsed } from './below.ts'
 import { createFetcher } from './fetch.ts'
-import { createIdler, createLine, type Life, type Unparsed } from './line.ts'
-import { createMailboxes, createNames } from './mailboxes.ts'
+import { createIdler, createLine, type Life } from './line.ts'
+import { createMailboxes } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
+import { createNames } from './names.ts'
 import { subscribe } from './notify.ts'
+import { createUnparsed } from './parts.ts'
 import { enableModseqs } from './qresync.ts'
 import { statusText, type StatusText } from './responses.ts'
-import { createSearcher } from './uids.ts'
+import { createSearcher } from './search.ts'
 import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
 
 /**
@@ -28,8 +30,6 @@ const keepAliveMs = 60_000
 const logoutMs = 1000
 /** After a BYE during the login: a tagged answer may follow, and says more. */
 const byeMs = 1000
-/** More than this is not worth asking again line by line: the whole range is. */
-const mostUnparsed = 1000
 
 function createLife(wire: Wire, facts: Facts): Life {
   const over = new AbortController()
@@ -71,18 +71,6 @@ function tokenExpired({ details }: AppError): AppError {
   return new AppError('network', 'the mail server ended the session with its access token', {
     details: { ...details, reason: 'token_expired' },
   })
-}
-
-/** Of FETCH responses that could not be parsed or were left out: their UIDs, until the fetcher asks for them. */
-function createUnparsed(): Unparsed {
-  const uids: number[] = []
-  return {
-    add(line) {
-      if (uids.length >= mostUnparsed || !/^\0*\* \d+ FETCH/i.test(line)) return
-      uids.push(Number(/[( ]UID (\d{1,10})\b/i.exec(line)?.[1] ?? 0))
-    },
-    take: () => uids.splice(0),
-  }
 }
 
 /**
@@ -135,6 +123,9 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
       ).then(() => life.end(null))),
   }
 }
+
+/** One IMAP connection with one owner. */
+export type Session = Awaited<ReturnType<typeof openSession>>
 
 /** What imapflow hangs on its errors. */
 interface ClientError {

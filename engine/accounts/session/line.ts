@@ -6,10 +6,7 @@ import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { Literal } from '../../spool.ts'
 import { type Argument, type ImapResponse, pourLiteral, type Untagged, type Wire } from './below.ts'
-import type { Facts } from './server-state.ts'
 import type { Allowance } from './frames.ts'
-import type { Names } from './mailboxes.ts'
-import type { Searcher } from './uids.ts'
 import { statusText, type StatusText } from './responses.ts'
 import { createExclusive, pause } from '../../waits.ts'
 
@@ -20,23 +17,6 @@ export interface Life {
   /** Ends the session with an error, or on purpose with null. */
   readonly end: (error: AppError | null) => void
 }
-
-/** FETCH responses that could not be read. */
-export interface Unparsed {
-  add(line: string): void
-  /** Their UIDs since the last call; 0 = one that hides its own. */
-  take(): number[]
-}
-
-export interface Parts {
-  readonly line: Line
-  readonly facts: Facts
-  readonly names: Names
-  readonly unparsed: Unparsed
-  readonly searcher: Searcher
-}
-
-export type Reply = StatusText
 
 /** This code says that another client has expunged a message which the connection is still shown (RFC 5530). */
 export function tellsGone(code: unknown): boolean {
@@ -54,7 +34,7 @@ export type Send = (
   allowance?: Allowance,
   /** What follows when the server asks for it. */
   literal?: Literal,
-) => Promise<Reply>
+) => Promise<StatusText>
 
 /** Errors after which the connection is in order. */
 export function survives(error: unknown): boolean {

@@ -1,28 +1,19 @@
 /**
- * LIST, STATUS, SELECT, CREATE, DELETE. Mailbox names: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. And
- * what a mailbox is for: by attribute (RFC 6154, XLIST), else by its name; each use is given once.
+ * LIST, STATUS, SELECT, CREATE, DELETE. And what a mailbox is for: by attribute (RFC 6154, XLIST), else by its name;
+ * each use is given once.
  */
-import { encode } from 'iconv-lite'
 import { AppError, isAppError } from '../../errors.ts'
 import { own } from '../../own.ts'
 import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
 import { atom, type Argument, type ImapResponse, type Untagged, specialUse as guess } from './below.ts'
-import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
-import {
-  decimal,
-  list as listOf,
-  number,
-  positive,
-  sequence,
-  statusText,
-  text,
-  texts,
-  type Token,
-  inflateName,
-} from './responses.ts'
+import { orNull, survives, type Send } from './line.ts'
+import { type Names, shownName } from './names.ts'
+import type { Parts } from './parts.ts'
+import { decimal, number, positive, sequence } from './responses.ts'
+import { list as listOf, statusText, text, texts, type Token } from './responses.ts'
+import { lastUid } from './search.ts'
 import type { Facts } from './server-state.ts'
-import { lastUid } from './uids.ts'
 
 export function mailboxArgument(names: Names, path: string): Argument {
   return { type: 'STRING', value: names.toWire(path) }
@@ -183,7 +174,7 @@ async function refine(send: Send, deps: Parts, path: string, error: unknown): Pr
 
 export async function askStatus(send: Send, { names, facts }: Parts, path: string): Promise<MailboxStatus> {
   const reported: MailboxStatus[] = []
-  const ask = (modseq: boolean): Promise<Reply> =>
+  const ask = (modseq: boolean): ReturnType<Send> =>
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
       STATUS(response) {
         const other = facts.hearsAll ? reportedStatus(response) : null
@@ -287,45 +278,6 @@ async function openMailbox(send: Send, argument: Argument, path: string) {
     readOnly: reply.code === 'READ-ONLY',
   }
   return { mailbox, noModseq }
-}
-
-export type Names = ReturnType<typeof createNames>
-
-function encodeName(path: string): string {
-  return /^[\x20-\x25\x27-\x7e]*$/.test(path) ? path : encode(path, 'utf-7-imap').toString('latin1')
-}
-
-/** Every `&` begins `&-` or a run of at least one UTF-16 unit that ends with `-`. */
-const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
-
-function shownName(wire: string): string {
-  if (wire.toUpperCase() === 'INBOX') return 'INBOX'
-  const decoded = inflateName(wire)
-  const isValid = encodeName(decoded) === wire || (shiftedWell.test(wire) && !decoded.includes('\ufffd'))
-  return isValid ? decoded : wire
-}
-
-/** A server may list others each time. */
-const mostOdd = 10_000
-
-/**
- * Names that are not valid in that code ("R&D", raw UTF-8) are shown as they are, and sent as they came. Shared by the
- * connections of an account: not each of them lists.
- */
-export function createNames() {
-  const odd = new Map<string, string>()
-  return {
-    toWire: (path: string): string => odd.get(path) ?? encodeName(path),
-    fromWire(wire: string): string {
-      const shown = shownName(wire)
-      odd.delete(shown)
-      if (shown === 'INBOX' || encodeName(shown) === wire) return shown
-      odd.set(shown, wire)
-      const [oldest = shown] = odd.keys()
-      if (odd.size > mostOdd) odd.delete(oldest)
-      return shown
-    },
-  }
 }
 
 type Listed = Pick<ListedMailbox, 'path' | 'attributes' | 'delimiter'> &

@@ -16,9 +16,10 @@ import {
   type StatusText,
 } from './responses.ts'
 import { fetches } from './frames.ts'
-import { orNull, survives, tellsGone, type Parts, type Send } from './line.ts'
+import { orNull, survives, tellsGone, type Send } from './line.ts'
 import { askStatus, mailboxArgument, selectIn } from './mailboxes.ts'
 import { countOf, inSet, joined, splitSet, toSet } from './uids.ts'
+import type { Parts } from './parts.ts'
 
 /** Flags of this message as the answer has them, or null. Some servers leave the UID out of the answer to STORE. */
 async function askFlags(

@@ -3,8 +3,9 @@
  * open one it hears as ever; of others by STATUS; and by LIST that folders come, go, or change their names.
  */
 import { atom, type Argument, type Wire } from './below.ts'
-import { orNull, type Parts } from './line.ts'
+import { orNull } from './line.ts'
 import { reportedStatus } from './mailboxes.ts'
+import type { Parts } from './parts.ts'
 
 const events = ['MessageNew', 'MessageExpunge', 'FlagChange'].map(atom)
 /** `delayed`: an EXPUNGE comes when no command is under way that names messages. */

@@ -5,11 +5,11 @@
  * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling;
  * keywords keep the server's, and are compared without regard to case.
  */
-import { decode } from 'iconv-lite'
 import { parseDate } from '../../messages/dates.ts'
 import { parseStructured } from '../../messages/headers.ts'
 import type { BodyNode } from '../session-types.ts'
 import type { ImapAttribute, ImapResponse } from './below.ts'
+import { inflateName } from './names.ts'
 
 export type Token = ImapAttribute
 
@@ -92,11 +92,6 @@ export function statusText({ attributes = [] }: ImapResponse) {
 /** The sequence number of `* 12 EXISTS`; null when it is none. */
 export function sequence(response: ImapResponse): number | null {
   return /^\d{1,10}$/.test(response.command ?? '') ? Number(response.command) : null
-}
-
-/** A mailbox name, or a label of Gmail, from its wire form, as it is when it is not valid in that code. */
-export function inflateName(wire: string): string {
-  return wire.includes('&') ? decode(Buffer.from(wire, 'latin1'), 'utf-7-imap') : wire
 }
 
 /** '05-Mar-2024 09:08:07 +0000', as APPEND takes it. */

@@ -1,19 +1,5 @@
-/**
- * UIDs: sets of them ('5:9,12', '100:*'), and UID SEARCH.
- *
- * Some servers answer UID SEARCH with sequence numbers: these are no larger than the number of messages, so an answer
- * that holds nothing larger is doubted until the server has shown what it means, and read as sequence numbers where it
- * means these.
- *
- * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which gives ranges, or by
- * slices of the folder.
- */
-import { AppError, badParameter, isAppError } from '../../errors.ts'
-import { atom, uidSet, type Argument, type Untagged } from './below.ts'
-import type { Facts } from './server-state.ts'
-import { type FetchItems, readFetch, text } from './responses.ts'
-import { fetches, longestNumbers, mostMessages } from './frames.ts'
-import type { Send } from './line.ts'
+/** Sets of UIDs: '5:9,12', '100:*'. */
+import { badParameter } from '../../errors.ts'
 import { yieldToLoop } from '../../waits.ts'
 
 /** Exchange answers BAD to command lines of 40 kB; 8 kB is safe everywhere. */
@@ -99,7 +85,7 @@ export async function uidsOfSet(set: string, most: number): Promise<number[]> {
 }
 
 /** Of so many UIDs most work takes less than 10 ms: between two stretches others have their turn. */
-const stretch = 50_000
+export const stretch = 50_000
 
 export function singleUid(set: string): number | null {
   return /^\d+$/.test(set) ? Number(set) : null
@@ -128,156 +114,4 @@ export async function joined(
   }
   for (; !isBehind && at < ours.length; at += 1) target.push(ours[at] ?? 0)
   return target
-}
-
-export type Searcher = ReturnType<typeof createSearcher>
-
-const ascending = (numbers: Iterable<number>): number[] => [...new Set(numbers)].sort((a, b) => a - b)
-
-/** Messages that came or went in between make sequence numbers worthless: asked again, this often. */
-const askedMost = 3
-
-export function createSearcher(facts: Facts) {
-  let means: 'unknown' | 'uids' | 'sequence' = 'unknown'
-
-  /** Ascending UIDs; `most` = how many they may be, where that is known. */
-  async function search(send: Send, args: readonly Argument[], most = Infinity): Promise<number[]> {
-    const numbers = await askAll(send, facts, args, most)
-    const { exists = 0, uidNext = null } = facts.selected ?? {}
-    // As many messages as UIDs were ever given: each has its sequence number for UID.
-    if (means === 'unknown' && numbers.length > 0 && uidNext !== exists + 1) {
-      if (numbers.some((number) => number > exists)) means = 'uids'
-      else means = await learn(send, facts)
-    }
-    return means === 'sequence' ? inSequence(send, facts, args) : numbers
-  }
-
-  return {
-    search,
-    /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
-    exists: async (send: Send, uid: number): Promise<boolean> =>
-      (await uidsOf(send, facts, 'UID FETCH', String(uid))).includes(uid) ||
-      (await search(send, [atom('UID'), uidSet(String(uid))])).includes(uid),
-  }
-}
-
-/** What fits into one answer, each number with ten digits and a space. */
-const sliceMost = Math.floor((longestNumbers - 1000) / 11)
-
-/** In one answer where it fits, else by ESEARCH, else by slices; asked anew when the folder moves meanwhile. */
-async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
-  const exists = facts.selected?.exists ?? 0
-  if (Math.min(exists, most) <= sliceMost) return ask(send, args)
-  if (exists > mostMessages) {
-    const limit = `the folder has ${exists} messages, and more than ${mostMessages} are not read`
-    throw new AppError('protocol', limit)
-  }
-  const ranges = facts.offers('ESEARCH') && !facts.refused('esearch') ? await askRanges(send, facts, args) : null
-  if (ranges !== null) return ranges
-  return undisturbed(facts, () => askSlices(send, exists, args))
-}
-
-/** What was found while no message left: sequence numbers mean nothing otherwise. */
-async function undisturbed(facts: Facts, find: () => Promise<number[]>): Promise<number[]> {
-  for (let asked = 0; asked < askedMost; asked += 1) {
-    const { expunged } = facts
-    const found = await find()
-    if (facts.expunged === expunged) return found
-  }
-  throw new AppError('server_refused', 'the folder changed again and again while it was searched')
-}
-
-async function askSlices(send: Send, exists: number, args: readonly Argument[]): Promise<number[]> {
-  let slices: number[] = []
-  for (let from = 1; from <= exists; from += sliceMost) {
-    const to = Math.min(exists, from + sliceMost - 1)
-    const found = await ask(send, [uidSet(`${from}:${to}`), ...args])
-    slices = await joined(slices, found.slice(0, sliceMost))
-  }
-  return slices
-}
-
-async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
-  const found: number[] = []
-  const onSearch: Untagged = ({ attributes = [] }) => {
-    // Some servers answer in several lines; no folder has more messages than that.
-    for (const word of found.length > sliceMost
-      ? []
-      : attributes
-          .map((token) => text(token) ?? '')
-          .join(' ')
-          .split(' ')) {
-      if (/^\d{1,10}$/.test(word)) found.push(Number(word))
-    }
-  }
-  await send('UID SEARCH', args, { SEARCH: onSearch })
-  return ascending(found.filter((number) => number > 0))
-}
-
-/** null = the server does not do it, or the answer is too long even so. */
-async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
-  const answer: { ranges?: string; isTooLong?: true } = {}
-  const onRanges: Untagged = ({ attributes = [] }) => void (answer.ranges ??= text(attributes[0]) ?? '')
-  const leftOut = (): void => void (answer.isTooLong = true)
-  const sent = [atom('RETURN'), [atom('ALL')], ...args]
-  const reply = await send('UID SEARCH', sent, { ESEARCH: onRanges }, { leftOut }).catch((error: unknown) => {
-    if (isAppError(error, 'server_refused')) return null
-    throw error
-  })
-  const { ranges, isTooLong } = answer
-  if (isTooLong) return null
-  if (reply === null || ranges === undefined || !/(?:^| )UID(?: |$)/i.test(ranges)) {
-    facts.refuse('esearch')
-    return null
-  }
-  return uidsOfSet(/ ALL ([\d:,]+)/i.exec(ranges)?.[1] ?? '', mostMessages)
-}
-
-/** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
-async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'sequence'> {
-  const sequence = facts.selected?.exists ?? 0
-  const uid = await lastUid(send, facts)
-  if (uid === null || sequence === uid) return 'unknown'
-  const answer = await ask(send, [atom('UID'), uidSet(String(uid))])
-  if (answer.includes(uid)) return 'uids'
-  return answer.includes(sequence) ? 'sequence' : 'unknown'
-}
-
-/** Of the last message in the open folder, by its sequence number: some servers refuse `*`. null = there is none. */
-export async function lastUid(send: Send, facts: Facts): Promise<number | null> {
-  const count = facts.selected?.exists ?? 0
-  return count === 0 ? null : ((await uidsOf(send, facts, 'FETCH', String(count))).at(-1) ?? null)
-}
-
-function inSequence(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[]> {
-  return undisturbed(facts, async () => {
-    const numbers = await askAll(send, facts, args, Infinity)
-    let uids: number[] = []
-    for (let from = 0; from < numbers.length; from += stretch)
-      uids = await joined(uids, await uidsOf(send, facts, 'FETCH', toSet(numbers.slice(from, from + stretch))))
-    return uids
-  })
-}
-
-async function uidsOf(send: Send, facts: Facts, command: 'FETCH' | 'UID FETCH', range: string): Promise<number[]> {
-  const wanted = inSet(range)
-  const answer = await fetchUids(send, facts, command, range)
-  const number = ({ sequence, uid }: Numbers): number => (command === 'FETCH' ? sequence : uid) ?? 0
-  return ascending(answer.flatMap((items) => (wanted(number(items)) ? (items.uid ?? []) : [])))
-}
-
-type Numbers = Pick<FetchItems, 'sequence' | 'uid'>
-
-async function fetchUids(send: Send, facts: Facts, command: 'FETCH' | 'UID FETCH', range: string): Promise<Numbers[]> {
-  const answer: Numbers[] = []
-  for (const piece of splitSet(range)) {
-    const onFetch: Untagged = (response) => {
-      const items = readFetch(response)
-      const { sequence, uid } = items
-      if (answer.length < mostMessages) answer.push({ sequence, uid })
-      facts.flagsReported(items)
-    }
-    await send(command, [uidSet(piece), [atom('UID')]], { FETCH: onFetch }, fetches)
-  }
-  return answer
 }

@@ -1,7 +1,7 @@
 /** Sessions against a test server: short deadlines, everything that they say kept. */
 import type { TestContext } from 'node:test'
-import { openSession } from '../../../engine/accounts/session/index.ts'
-import type { Session, SessionEvent, SessionOptions } from '../../../engine/accounts/session-types.ts'
+import { openSession, type Session } from '../../../engine/accounts/session/index.ts'
+import type { SessionEvent, SessionOptions } from '../../../engine/accounts/session-types.ts'
 
 export interface TestSession extends Session {
   readonly events: SessionEvent[]
