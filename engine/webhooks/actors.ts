@@ -12,7 +12,7 @@ import { freshHealth } from '../store/rows.ts'
 import { type Attempts, scheduleOf } from './attempts.ts'
 import { failureRow } from './callbacks.ts'
 import { Channel } from './channel.ts'
-import type { WebhookParts } from './index.ts'
+import type { WebhookParts } from './parts.ts'
 import { SharedHealth } from './shared-health.ts'
 import { dated } from './targets.ts'
 import type {

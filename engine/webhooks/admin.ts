@@ -14,10 +14,10 @@ import type { Attempts } from './attempts.ts'
 import { newRow } from './callbacks.ts'
 import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
-import type { WebhookParts } from './index.ts'
 import type { Redeliveries, RedeliveryTime } from './requeues.ts'
 import { newSecret } from './envelope.ts'
 import { dated } from './targets.ts'
+import type { WebhookParts } from './parts.ts'
 
 /**
  * What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the

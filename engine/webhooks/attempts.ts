@@ -19,8 +19,8 @@ import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import type { Composed, Composer, Sendable } from './compose.ts'
 import { signCallback, type SignedCallback, type SigningKeys } from './envelope.ts'
-import type { WebhookParts } from './index.ts'
 import type { Targets } from './targets.ts'
+import type { WebhookParts } from './parts.ts'
 
 /** What became of a row. `until`: nothing of its account goes out before; null = the account goes on. */
 export interface Handled {

@@ -12,10 +12,10 @@ import type { OutboxStore } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/events.ts'
 import type { Attempts, Handled } from './attempts.ts'
-import type { WebhookParts } from './index.ts'
 import { Lines } from './lines.ts'
 import { aheadMost } from './read-ahead.ts'
 import type { SharedHealth } from './shared-health.ts'
+import type { WebhookParts } from './parts.ts'
 
 interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'random'> {
   readonly store: { readonly outbox: Pick<OutboxStore, 'pending'> }

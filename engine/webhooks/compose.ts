@@ -18,11 +18,11 @@ import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
 import { currentSecret, openSecrets, validSecrets } from '../secrets/list.ts'
 import type { SigningKeys, Unsigned } from './envelope.ts'
-import type { WebhookParts } from './index.ts'
 import type { EventFacts, Known, Matcher, MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
 import { createReadAhead, type ReadAhead } from './read-ahead.ts'
 import { lookUpThread } from './targets.ts'
+import type { WebhookParts } from './parts.ts'
 
 export type Composer = ReturnType<typeof createComposer>
 

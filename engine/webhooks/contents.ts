@@ -8,24 +8,15 @@
  * (AppError).
  */
 import { isUtf8 } from 'node:buffer'
-import type { Accounts } from '../accounts/index.ts'
 import { AppError, isAppError } from '../errors.ts'
-import { decodeBody, htmlText } from '../messages/bodies.ts'
 import { headerBlockText, headerObject, readHeaders } from '../messages/headers.ts'
 import { decodeTransfer } from '../messages/transfer-encoding.ts'
 import type { AttachmentRecord, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
-import type { Contents, GivenText } from './message-data.ts'
-import { jsonPrefix, leastOf } from './envelope.ts'
-import type { WebhookParts } from './index.ts'
+import type { Contents } from './message-data.ts'
+import { type GivenText, jsonPrefix, leastOf } from './envelope.ts'
 import { type BodySearch, mostCost, type Finding } from './match.ts'
-import type { Found } from './searches.ts'
-
-export type Mail = Pick<Accounts, 'fetchParts' | 'fetchMany' | 'streamPart' | 'fetchHeaders'>
-
-interface TextPart extends BodyPartRecord {
-  /** An attached file: its charset is not in the index. */
-  readonly attached?: true
-}
+import type { Mail, WebhookParts } from './parts.ts'
+import { type Found, isIn, type PartRead, textOf, type TextPart } from './searches.ts'
 
 /** Every part of a text type: text/plain before other bodies, and attached files last. */
 function textParts({ bodies, attachments }: Pick<MessageRecord, 'bodies' | 'attachments'>): TextPart[] {
@@ -38,20 +29,8 @@ function attachedText({ section, type, encoding, size }: AttachmentRecord): Text
   return { section, type, charset: null, encoding, size, flowed: false, delSp: false, attached: true }
 }
 
-/** The beginning of a part, transfer encoding undone. */
-export interface PartRead {
-  readonly part: TextPart
-  readonly bytes: Uint8Array
-  /** The part has no more than these; otherwise they may end within a character. */
-  readonly whole: boolean
-}
-
 function firstOf(read: PartRead, most: number): PartRead {
   return most < read.bytes.length ? { ...read, bytes: read.bytes.subarray(0, most), whole: false } : read
-}
-
-export function textOf({ part, bytes, whole }: PartRead): string {
-  return decodeBody(bytes, { ...part, encoding: 'binary' }, !whole)
 }
 
 /** Of all parts that are asked for in one command, and how many. */
@@ -137,10 +116,6 @@ async function charsetOf(
     if (isAppError(error, 'not_found') || isAppError(error, 'server_refused')) return null
     throw error
   }
-}
-
-export async function isIn(search: BodySearch, { type }: TextPart, text: string): Promise<boolean> {
-  return search.matches(type === 'text/html' ? await htmlText(text) : text)
 }
 
 export type ReadDeps = Pick<WebhookParts, 'config' | 'mail' | 'pace' | 'searches'>

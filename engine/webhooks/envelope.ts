@@ -14,11 +14,19 @@
  */
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import type { OutboxRecord } from '../store/records.ts'
+import type { BodyPartRecord, OutboxRecord } from '../store/records.ts'
 import { createExclusive } from '../waits.ts'
-import type { GivenText } from './message-data.ts'
 
 type Body = Readonly<Record<string, unknown>>
+
+export interface GivenText {
+  readonly part: BodyPartRecord
+  readonly text: string
+  /** Of the text as JSON, without its quotes. */
+  readonly bytes: number
+  /** Nothing of the part is missing. */
+  readonly whole: boolean
+}
 
 export interface LinkedText extends GivenText {
   readonly link: string

@@ -19,7 +19,6 @@ import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { memoryFor, readContents } from './contents.ts'
-import type { WebhookParts } from './index.ts'
 import {
   arrivals,
   bareReference,
@@ -32,6 +31,7 @@ import {
 } from './match.ts'
 import { judgeAtLength } from './searches.ts'
 import { activeAt, lookUpThread, newTarget, type Target } from './targets.ts'
+import type { WebhookParts } from './parts.ts'
 
 /** Who asks, by an API call. */
 export interface Asking {

@@ -21,9 +21,9 @@ import { pagesOf } from '../store/keyed.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { yieldToLoop, pause } from '../waits.ts'
 import { messageRow } from './callbacks.ts'
-import type { WebhookParts } from './index.ts'
 import { arrivals, isAdded, sentOf } from './match.ts'
 import { knownThreads, type Target } from './targets.ts'
+import type { WebhookParts } from './parts.ts'
 
 const pageSize = 100
 const pagesAtOnce = 4

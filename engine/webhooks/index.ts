@@ -1,61 +1,25 @@
 /** Webhooks: from stored changes to signed callbacks. */
 import { EventEmitter } from 'node:events'
 import type { ChangeListener } from '../accounts/types.ts'
-import type { Budget } from '../budget.ts'
-import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
 import { createHttpClient } from '../net/http.ts'
 import type { Logger } from '../observe/log.ts'
-import type { Metrics } from '../observe/metrics.ts'
-import type { Tracing } from '../observe/tracing.ts'
 import type { PoolFacts } from '../observe/steps.ts'
-import type { Sealer } from '../secrets/seal.ts'
-import type { RequeueQuery, Store } from '../store/port.ts'
+import type { RequeueQuery } from '../store/port.ts'
 import { sharedSlot, slotCount, slotOf, type News } from '../store/slots.ts'
 import type { OutboxRecord } from '../store/records.ts'
-import type { Undo } from '../undo.ts'
 import { Actors } from './actors.ts'
 import { createAdmin } from './admin.ts'
 import { createAttempts, createRecorder } from './attempts.ts'
 import { statusRow, syncRow } from './callbacks.ts'
 import { createComposer } from './compose.ts'
-import type { Mail } from './contents.ts'
-import { createPace, type Pace } from './envelope.ts'
+import { createPace } from './envelope.ts'
 import { createQuestions } from './explain.ts'
 import { History } from './history.ts'
+import type { WebhookParts, WebhooksDeps } from './parts.ts'
 import { createRedeliveries, createResends } from './requeues.ts'
 import { Searches } from './searches.ts'
-import { createTargets, planRows, type Targets } from './targets.ts'
-
-interface WebhooksDeps {
-  readonly config: Config
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly tracing?: Tracing
-  readonly store: Store
-  readonly sealer: Sealer
-  readonly budget: Budget
-  readonly mail: Mail
-  readonly undo: Undo
-  /** Base of resource_url in callbacks, without a trailing slash: MAILROOM_PUBLIC_URL or where the API listens. */
-  readonly baseUrl: () => string
-}
-
-/** What the parts of the webhooks work with. */
-export interface WebhookParts extends WebhooksDeps {
-  readonly targets: Targets
-  readonly pace: Pace
-  readonly searches: Searches
-  readonly now: () => number
-  /** For jitter, in [0, 1). */
-  readonly random: () => number
-  /** Rows were stored for this channel: it reads the store. */
-  readonly reread: (channelId: string) => void
-  /** The same, also on other nodes. */
-  readonly rereadAll: (channelId: string) => void
-  /** A webhook is another one: other nodes that have it read it again. */
-  readonly changed: (webhookId: string) => void
-}
+import { createTargets, planRows } from './targets.ts'
 
 export type Webhooks = ReturnType<typeof createWebhooks>
 

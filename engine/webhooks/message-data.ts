@@ -14,17 +14,8 @@ import type {
   SourceOptions,
   WebhookRecord,
 } from '../store/records.ts'
-import type { Unsigned } from './envelope.ts'
+import type { GivenText, Unsigned } from './envelope.ts'
 import type { EventFacts } from './match.ts'
-
-export interface GivenText {
-  readonly part: BodyPartRecord
-  readonly text: string
-  /** Of the text as JSON, without its quotes. */
-  readonly bytes: number
-  /** Nothing of the part is missing. */
-  readonly whole: boolean
-}
 
 export interface Contents {
   /** null = not asked for, or not to be read. In the place of the named bodies the envelope puts what fits of them. */

@@ -9,8 +9,8 @@
 import { LRUCache } from 'lru-cache'
 import type { FetchMany, WantedParts } from '../accounts/types.ts'
 import type { MessageRecord, OutboxRecord } from '../store/records.ts'
-import { earlyParts, type Mail, type Wishes } from './contents.ts'
-import type { WebhookParts } from './index.ts'
+import { earlyParts, type Wishes } from './contents.ts'
+import type { Mail, WebhookParts } from './parts.ts'
 
 /** Messages of one reading, and bytes of a text and of all texts that are kept. */
 export const aheadMost = 16

@@ -12,18 +12,33 @@ import { setFlagsFromString } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
 import { createFairQueue, type FairQueue } from '../fair-queue.ts'
-import type { MessageRecord } from '../store/records.ts'
+import { decodeBody, htmlText } from '../messages/bodies.ts'
+import type { BodyPartRecord, MessageRecord } from '../store/records.ts'
 import { Threads, threadStartMs } from '../threads.ts'
-import { isIn, type PartRead, textOf } from './contents.ts'
-import {
-  compileBodySearch,
-  compileMatcher,
-  type Judgement,
-  type Known,
-  type MessageEvent,
-  type Rules,
-} from './match.ts'
+import { type BodySearch, compileBodySearch, compileMatcher } from './match.ts'
+import type { Judgement, Known, MessageEvent, Rules } from './match.ts'
 import type { Target } from './targets.ts'
+
+export interface TextPart extends BodyPartRecord {
+  /** An attached file: its charset is not in the index. */
+  readonly attached?: true
+}
+
+/** The beginning of a part, transfer encoding undone. */
+export interface PartRead {
+  readonly part: TextPart
+  readonly bytes: Uint8Array
+  /** The part has no more than these; otherwise they may end within a character. */
+  readonly whole: boolean
+}
+
+export function textOf({ part, bytes, whole }: PartRead): string {
+  return decodeBody(bytes, { ...part, encoding: 'binary' }, !whole)
+}
+
+export async function isIn(search: BodySearch, { type }: TextPart, text: string): Promise<boolean> {
+  return search.matches(type === 'text/html' ? await htmlText(text) : text)
+}
 
 export type Found<T> =
   | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
