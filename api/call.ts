@@ -1,26 +1,12 @@
 /** One API call on its way through the middlewares, and the Call that its handler gets. */
 import type Koa from 'koa'
-import {
-  AppError,
-  type AccountRecord,
-  type AuditRecord,
-  concernsAccount,
-  type DeveloperRecord,
-  type Engine,
-  type Release,
-  type Spooled,
-  type Use,
-  type UserRecord,
-} from '../engine/index.ts'
-import type { Body } from './middleware/body.ts'
+import { AppError, concernsAccount } from '../engine/index.ts'
+import type { AccountRecord, DeveloperRecord, Engine, Release, Spooled, Use, UserRecord } from '../engine/index.ts'
 import { type ApiVersion, urlsOf } from './addresses.ts'
 import type { Limits } from './limits.ts'
-import type { Auth } from './route.ts'
-import type { Match } from './router.ts'
+import type { Body } from './request-body.ts'
+import type { Actor, Auth, Call, Match } from './route.ts'
 import { parseTarget, type Pair, type Target } from './wire.ts'
-
-/** The operator who acts. */
-type Actor = Pick<AuditRecord, 'by' | 'actorId' | 'actorName'>
 
 export class Exchange {
   readonly engine: Engine
@@ -100,19 +86,13 @@ export function sendWhole(
   ctx.res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body)
 }
 
-/** What a handler is given besides its parsed input. */
-export class Call {
+export class ActiveCall implements Call {
   readonly engine: Engine
-  /** Id of the developer or of the admin token that calls; '' where auth is 'public'. */
   readonly caller: string
-  /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
   readonly baseUrl: string
-  /** Of the path that was called: the answer is in its words. */
   readonly version: ApiVersion
   readonly requestId: string
-  /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
   readonly address: string
-  /** The message of a multipart body (Definition.upload); null = there was none. */
   readonly upload: Spooled | null
   readonly #ctx: FrameContext
   readonly #exchange: Exchange
@@ -136,20 +116,17 @@ export class Call {
     this.#limits = limits
   }
 
-  /** Where auth is 'developer'. */
   get developer(): DeveloperRecord {
     const { developer, routePath } = this.#exchange
     if (developer === null) throw new Error(`${routePath} is not for developers but asks for one`)
     return developer
   }
 
-  /** Path and query as they are on the wire. */
   get target(): string {
     const { path, query } = this.#exchange.target
     return `${path}?${query}`
   }
 
-  /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
   get signal(): AbortSignal {
     if (this.#aborter === null) {
       this.#aborter = new AbortController()
@@ -165,18 +142,15 @@ export class Call {
     this.#aborter?.abort(why)
   }
 
-  /** Header of the request, lower-case name. */
   header(name: string): string | undefined {
     const value = this.#ctx.req.headers[name]
     return Array.isArray(value) ? value.join(', ') : value
   }
 
-  /** Notes the operator of a form of the console; null = nothing is done. */
   actsAs(actor: Actor | null): void {
     this.#exchange.actor = actor
   }
 
-  /** Notes the id of what the operator has made. */
   made(id: string): void {
     this.#exchange.madeId = id
   }
@@ -185,7 +159,6 @@ export class Call {
     return asksForJson(this.#ctx)
   }
 
-  /** Notes which email account the answer concerns: sets the status header and the call log. */
   concerns(user: UserRecord, account?: AccountRecord): void {
     this.#exchange.user = user
     this.#exchange.account = account ?? null
@@ -196,13 +169,11 @@ export class Call {
     this.#ctx.res.setHeader(this.engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
   }
 
-  /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */
   touchesImap({ id }: Pick<UserRecord, 'id'>): void {
     if (!this.#countsForImap) this.#limits.imap.count(id, this.#ctx)
     this.#countsForImap = true
   }
 
-  /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
   reserve(bytes: number): Promise<void> {
     return holdContents(this.#ctx, bytes, this.signal)
   }

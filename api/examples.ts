@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { Json } from './openapi.ts'
+
+export type Json = Record<string, unknown>
 
 /*
  * Answers with their examples, for validation, the OpenAPI document and the reference. The examples are all of one user

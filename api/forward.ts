@@ -20,8 +20,8 @@ import {
   toAppError,
 } from '../engine/index.ts'
 import { type BaseUrlReader, markRelayed, relayHeader, relayValue } from './addresses.ts'
-import { continueBody } from './middleware/body.ts'
 import { answerError } from './connections.ts'
+import { continueBody } from './request-body.ts'
 import type { Served } from './system.ts'
 
 /** Bodies up to this size are held, so that the call can be repeated at another node. */

@@ -3,7 +3,6 @@
  * what is left of the first two. What is not of one user is counted over all nodes.
  */
 import { AppError, type Config, isAppError, type Logger, ownUses, type UseKind, type Uses } from '../engine/index.ts'
-import type { FrameContext } from './call.ts'
 
 interface Window {
   readonly count: number
@@ -71,6 +70,11 @@ export function createCounter(windowMs: number, now: () => number, shared?: Shar
   }
 }
 
+/** What the headers of an answer are set on. */
+interface Answer {
+  set(header: string, value: string): void
+}
+
 interface RateOptions {
   /** 0 = no limit, and no headers. */
   readonly limit: number
@@ -85,25 +89,25 @@ interface RateOptions {
 
 function createRate({ limit, windowMs, header, words, now, shared }: RateOptions) {
   const counter = createCounter(windowMs, now, shared)
-  const show = (ctx: FrameContext, { count, endsAt }: Window): void => {
+  const show = (answer: Answer, { count, endsAt }: Window): void => {
     if (limit === 0) return
-    ctx.set(`${header}-Limit`, String(limit))
-    ctx.set(`${header}-Remaining`, String(Math.max(0, limit - count)))
-    ctx.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
+    answer.set(`${header}-Limit`, String(limit))
+    answer.set(`${header}-Remaining`, String(Math.max(0, limit - count)))
+    answer.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
   }
   return {
     /** Counts one call and says what is left, in these headers; throws `rate_limited` over the limit. */
-    count(id: string, ctx: FrameContext): void {
+    count(id: string, answer: Answer): void {
       if (limit === 0) return
       const window = counter.count(id)
-      show(ctx, window)
+      show(answer, window)
       if (window.count <= limit) return
       throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, {
         retryAfterMs: window.endsAt - now(),
       })
     },
     /** Says what is left, and counts nothing. */
-    show: (id: string, ctx: FrameContext) => show(ctx, counter.windowOf(id)),
+    show: (id: string, answer: Answer) => show(answer, counter.windowOf(id)),
   }
 }
 

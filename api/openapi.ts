@@ -3,6 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import manifest from '../package.json' with { type: 'json' }
 import { adminPathWords, errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
+import type { Json } from './examples.ts'
 import { callbacksOf } from './lite/webhooks/callbacks.ts'
 import type { Auth, Method, Route } from './route.ts'
 import { wireSchemas } from './values.ts'
@@ -41,7 +42,7 @@ export function buildOpenApi(routes: readonly Route[], { statusHeader } = { stat
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
     /** What the service sends. */
-    webhooks: callbacksOf(printer),
+    webhooks: callbacksOf(printer.print),
     components: {
       securitySchemes,
       schemas: { Error: errorSchema, ...printer.named },
@@ -134,9 +135,7 @@ export function propertiesOf(schema: Json): {
   }
 }
 
-export type Json = Record<string, unknown>
-
-export type SchemaPrinter = ReturnType<typeof createSchemaPrinter>
+type SchemaPrinter = ReturnType<typeof createSchemaPrinter>
 
 export const sharedReference = '#/components/schemas/'
 

@@ -4,10 +4,9 @@
  */
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
-import type { OperatorScope } from '../engine/index.ts'
-import type { Call } from './call.ts'
-
-export type { Call }
+import type { AccountRecord, AuditRecord, DeveloperRecord, Engine } from '../engine/index.ts'
+import type { OperatorScope, Spooled, UserRecord } from '../engine/index.ts'
+import type { ApiVersion } from './addresses.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -16,6 +15,44 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
  * docs, wizard), or who has a session of the console. `link`: a signed download link.
  */
 export type Auth = 'developer' | 'operator' | 'public' | 'link'
+
+/** The operator who acts. */
+export type Actor = Pick<AuditRecord, 'by' | 'actorId' | 'actorName'>
+
+/** What a handler is given besides its parsed input. */
+export interface Call {
+  readonly engine: Engine
+  /** Id of the developer or of the admin token that calls; '' where auth is 'public'. */
+  readonly caller: string
+  /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
+  readonly baseUrl: string
+  /** Of the path that was called: the answer is in its words. */
+  readonly version: ApiVersion
+  readonly requestId: string
+  /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
+  readonly address: string
+  /** The message of a multipart body (Definition.upload); null = there was none. */
+  readonly upload: Spooled | null
+  /** Where auth is 'developer'. */
+  readonly developer: DeveloperRecord
+  /** Path and query as they are on the wire. */
+  readonly target: string
+  /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
+  readonly signal: AbortSignal
+  /** Header of the request, lower-case name. */
+  header(name: string): string | undefined
+  /** Notes the operator of a form of the console; null = nothing is done. */
+  actsAs(actor: Actor | null): void
+  /** Notes the id of what the operator has made. */
+  made(id: string): void
+  asksForJson(): boolean
+  /** Notes which email account the answer concerns: sets the status header and the call log. */
+  concerns(user: UserRecord, account?: AccountRecord): void
+  /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */
+  touchesImap(user: Pick<UserRecord, 'id'>): void
+  /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
+  reserve(bytes: number): Promise<void>
+}
 
 /** An answer that is not JSON. */
 export class StreamAnswer {
@@ -105,6 +142,12 @@ export interface Route extends Definition {
   readonly auth: Auth
   /** The group of the route in the documents. */
   readonly tag: string
+}
+
+export interface Match {
+  readonly route: Route
+  /** Percent-decoded. */
+  readonly parameters: Readonly<Record<string, string>>
 }
 
 /**

@@ -11,14 +11,8 @@ import Router from '@koa/router'
 import { AppError, toAppError } from '../engine/index.ts'
 import type { BaseUrlReader } from './addresses.ts'
 import type { Exchange, Middleware } from './call.ts'
-import type { Route } from './route.ts'
+import type { Match, Route } from './route.ts'
 import { decodePathValue } from './wire.ts'
-
-export interface Match {
-  readonly route: Route
-  /** Percent-decoded. */
-  readonly parameters: Readonly<Record<string, string>>
-}
 
 type Pattern = ReturnType<typeof patternOf>
 

@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError, type Config } from '../engine/index.ts'
 import { answerError, type Connections, createConnections } from './connections.ts'
-import { awaitContinue } from './middleware/body.ts'
+import { awaitContinue } from './request-body.ts'
 import { mayMeasure, measureWords, type MetricsConfig, type Served } from './system.ts'
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]

@@ -20,9 +20,10 @@ import {
   otherMailboxPage,
   type Problem,
   progressList,
+  type Mailbox,
 } from './pages.ts'
 import { callbackPages, comeBack, leave, signInFor, type SignIn } from './sign-in.ts'
-import { type Handler, type Mailbox, pageRoute, type Visit, type Wizard } from './visit.ts'
+import { type Handler, pageRoute, type Visit, type Wizard } from './visit.ts'
 
 const longestSetting = 320
 /** Without a script the page of the progress asks again so often. */

@@ -1,9 +1,20 @@
 /** The contents of the wizard's pages, each in the words of one language. */
-import type { ConnectTry, HelpPage } from '../../engine/index.ts'
+import type { ConnectTry, DiscoveredSettings, HelpPage } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
 import type { Words } from './en.ts'
-import type { SignIn } from './sign-in.ts'
-import type { Mailbox } from './visit.ts'
+
+/** The mailbox that is going to be connected. */
+export interface Mailbox {
+  readonly email: string
+  readonly server: string
+  readonly port: number
+  readonly useSsl: boolean
+  readonly username: string
+  /** What discovery says of it. null = nothing, so the settings are a guess. */
+  readonly found: DiscoveredSettings | null
+  /** Of the email account that the token is for: only the credentials may be another. */
+  readonly fixed: boolean
+}
 
 export type Failure = keyof Words['failures']
 export type End = keyof Words['ends']
@@ -13,6 +24,12 @@ export type Field = 'email' | 'password' | 'server' | 'port' | 'username'
 export type Problem =
   | { readonly field: Field; readonly words: string; readonly title?: string }
   | { readonly failure: Failure; readonly detail: string | null }
+
+/** At the provider, in the place of a password. */
+interface SignIn {
+  /** As people know the provider. */
+  readonly name: string
+}
 
 /** What a page of a token is made with. */
 export interface Setting {

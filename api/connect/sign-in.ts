@@ -14,8 +14,8 @@ import {
   nameOfProvider,
 } from '../../engine/index.ts'
 import type { StreamAnswer } from '../route.ts'
-import { type Failure, leavingPage } from './pages.ts'
-import type { Mailbox, Visit } from './visit.ts'
+import { type Failure, leavingPage, type Mailbox } from './pages.ts'
+import type { Visit } from './visit.ts'
 
 export type SignIn = NonNullable<Awaited<ReturnType<typeof signInFor>>>
 

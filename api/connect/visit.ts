@@ -9,7 +9,6 @@ import {
   badParameter,
   brandOf,
   type ConnectTokenRecord,
-  type DiscoveredSettings,
   type Engine,
   sameText,
   toAppError,
@@ -20,20 +19,7 @@ import { type Html, html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createCounter } from '../limits.ts'
 import { createLook, isLanguage, type Language, languages, preferredLanguage } from './look.ts'
-import { type End, endPage, type Problem, type Setting } from './pages.ts'
-
-/** The mailbox that is going to be connected. */
-export interface Mailbox {
-  readonly email: string
-  readonly server: string
-  readonly port: number
-  readonly useSsl: boolean
-  readonly username: string
-  /** What discovery says of it. null = nothing, so the settings are a guess. */
-  readonly found: DiscoveredSettings | null
-  /** Of the email account that the token is for: only the credentials may be another. */
-  readonly fixed: boolean
-}
+import { type End, endPage, type Mailbox, type Problem, type Setting } from './pages.ts'
 
 /**
  * Who is at which step: one session for each token and browser, in memory, found by a cookie. What was typed, but for

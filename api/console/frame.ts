@@ -8,7 +8,7 @@ import { AppError, type ConsoleSession, type Engine, sameText, toAppError } from
 import { html, type Html } from '../html.ts'
 import { parse } from '../middleware/dispatch.ts'
 import { type Call, defineRoute, type PathParameters, type Route, StreamAnswer } from '../route.ts'
-import { consoleHeaders, consolePage, plainPage } from './look.ts'
+import { consoleHeaders, consolePage, plainPage, type Shown } from './look.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -21,11 +21,6 @@ export interface Visit {
   live(id: string, content: Html, tag?: 'div' | 'span'): Html
   /** What sends an action; the token goes along. */
   form(to: string, content: Html, className?: string): Html
-}
-
-export interface Shown {
-  readonly title: string
-  readonly content: Html
 }
 
 /** What comes of an action: what is shown once, or the way back with a sentence. */

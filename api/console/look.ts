@@ -1,7 +1,20 @@
 /** How the console looks, its one script, and the frame around each page. */
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
-import { chartStyle } from './chart.ts'
-import type { Shown } from './frame.ts'
+
+/** Of the charts (chart.ts), also where one stands alone. */
+export const chartStyle = `
+:root { --edge: #98a3b8; --timer: #a05a00; }
+@media (prefers-color-scheme: dark) { :root { --edge: #5d6a82; --timer: #e6a957; } }
+svg.chart { display: block; margin: 0 auto; font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: var(--ink); }
+.chart rect { fill: var(--paper); stroke: var(--line); } .chart .outer > rect { fill: var(--accent); fill-opacity: .035; stroke: var(--edge); }
+.chart .leaf > rect { stroke: var(--edge); } .chart .leaf > text { text-anchor: middle; }
+.chart .on > rect { stroke: var(--accent); stroke-width: 1.5; } .chart .on > text { font-weight: 600; } .chart .on.leaf > rect { fill: var(--accent); } .chart .on.leaf > text { fill: var(--paper); }
+.chart path { fill: none; stroke: var(--edge); stroke-width: 1.2; } .chart .head { fill: var(--edge); stroke: none; }
+.chart .label { font: 10.5px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: var(--soft); }
+.chart .lit path { stroke: var(--accent); stroke-width: 2.6; } .chart .lit .head { fill: var(--accent); stroke-width: 2; } .chart .label .lit, .chart .label .runs { font-weight: 700; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; } .chart .label .lit { fill: var(--accent); }
+.legend b { margin-right: 18px; font-weight: 400; font-size: 13px; } .legend b::before { content: ""; display: inline-block; width: 22px; margin-right: 7px; vertical-align: middle; border-top: 3px solid var(--accent); } .legend .on::before { height: 14px; border-radius: 4px; background: var(--accent); } .legend .runs::before { border-top: 2px dashed var(--timer); }
+.chart .runs path { stroke: var(--timer); stroke-dasharray: 5 3; } .chart .runs .head { fill: var(--timer); } .chart .label .runs { fill: var(--timer); }
+`
 
 const style = `${basics}
 :root { --good: #0a7d55; --busy: #2457d6; --bad: #b3261e; --calm: #5b6678; --tint: #eef3ff; }
@@ -121,6 +134,11 @@ const places = [
   ['/console/retention', 'Retention'],
   ['/console/nodes', 'Processes'],
 ] as const
+
+export interface Shown {
+  readonly title: string
+  readonly content: Html
+}
 
 interface Frame extends Shown {
   /** The path of the page. */

@@ -4,7 +4,8 @@ import { nameOfDeveloper, utc } from '../../engine/index.ts'
 import type { DeliveryLog } from '../admin/deliveries.ts'
 import type { stepView } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
-import type { Shown, Visit } from './frame.ts'
+import type { Visit } from './frame.ts'
+import type { Shown } from './look.ts'
 
 /** Counts down in the browser; times are Unix timestamps in seconds. */
 export function until(at: number): Html {

@@ -5,8 +5,9 @@ import { adminHosts, hostQuery, type HostRow, mostPace, setHostPace } from '../a
 import { keptSeconds, retentionOf } from '../admin/store.ts'
 import { html, type Html } from '../html.ts'
 import { choice, filledText, integer } from '../values.ts'
-import { action, page, question, type Shown, type Visit } from './frame.ts'
+import { action, page, question, type Visit } from './frame.ts'
 import { card, choose, field, formCard, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
+import type { Shown } from './look.ts'
 
 const hostsPath = '/console/hosts'
 

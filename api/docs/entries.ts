@@ -1,7 +1,8 @@
 /** Entries of the documentation: an operation, a callback, and the verification of a signature. */
 import { html, type Html, inline, paragraphs } from '../html.ts'
 import type { Callback } from '../lite/webhooks/callbacks.ts'
-import { answerOf, type Json, type OpenApi, type Operation, propertiesOf } from '../openapi.ts'
+import { answerOf, type OpenApi, type Operation, propertiesOf } from '../openapi.ts'
+import type { Json } from '../examples.ts'
 import {
   bodySchema,
   curl,

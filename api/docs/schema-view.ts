@@ -1,6 +1,7 @@
 /** JSON Schema as people read it: a table of fields, an example, and the curl line of an operation. */
 import { html, type Html, inline } from '../html.ts'
-import { type Json, type Operation, propertiesOf, sharedReference } from '../openapi.ts'
+import { type Operation, propertiesOf, sharedReference } from '../openapi.ts'
+import type { Json } from '../examples.ts'
 
 /** Those that others name, by their names. */
 export type Schemas = Readonly<Record<string, Json>>

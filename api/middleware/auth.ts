@@ -4,7 +4,8 @@ import { AppError, type Authenticated, checkScope, type Engine, sameText, secret
 import type { FrameContext, Middleware } from '../call.ts'
 import { isSigned, type OAuthVerifier, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../limits.ts'
-import { earlyBytes, hashBody, isForm, tooLarge } from './body.ts'
+import { tooLarge } from '../request-body.ts'
+import { earlyBytes, hashBody, isForm } from './body.ts'
 
 interface Deps {
   readonly oauth: OAuthVerifier

@@ -4,11 +4,11 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, withinTime, workAs, yieldToLoop } from '../../engine/index.ts'
-import { Call, type Exchange, type FrameContext, holdContents, keepOnly, type Middleware, sendWhole } from '../call.ts'
+import { ActiveCall, type Exchange, type FrameContext, type Middleware } from '../call.ts'
+import { holdContents, keepOnly, sendWhole } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
-import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
-import type { Match } from '../router.ts'
+import { type Call, type Input, JsonText, type Match, type Route, StreamAnswer } from '../route.ts'
 import { decodePercent } from '../wire.ts'
 import type { Limits } from '../limits.ts'
 
@@ -17,7 +17,7 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
     const { exchange } = ctx.state
     const { engine } = exchange
     const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
-    const call = new Call(ctx, limits)
+    const call = new ActiveCall(ctx, limits)
     try {
       if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
       const { match, values, refusal } = exchange

@@ -15,7 +15,7 @@ import {
   type MessageRecord,
 } from '../../../engine/index.ts'
 import type { Call } from '../../route.ts'
-import { presentBody, type MessageView } from './present.ts'
+import { type Contents, type MessageView, presentBody } from './present.ts'
 import type { Wishes } from './schema.ts'
 
 /** Of one part in a list, as transferred; larger ones are cut and marked `truncated`. */
@@ -66,8 +66,6 @@ async function meterOf(call: Call, size: number) {
     },
   }
 }
-
-export type Contents = Partial<Pick<MessageView, 'bodies' | 'headers' | 'body_error'>>
 
 export function wantsContents(wishes: Wishes): boolean {
   return wishes.include_body === true || wantsHeaders(wishes)

@@ -23,8 +23,8 @@ import {
   placedFirst,
 } from '../find.ts'
 import { mustBeRead, mustBeSame, mustReachBack } from '../unread.ts'
-import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
-import { flagsIn, liteForm, type MessageForm, viewerOf } from './present.ts'
+import { readAllContents, readContents, wantsContents } from './contents.ts'
+import { type Contents, flagsIn, liteForm, type MessageForm, viewerOf } from './present.ts'
 import * as schema from './schema.ts'
 
 const base = '/lite/users/{id}/email_accounts/{label}'

@@ -17,7 +17,6 @@ import {
 import { type Urls, urlsOf, seconds } from '../../addresses.ts'
 import type { Call } from '../../route.ts'
 import { findFolder } from '../find.ts'
-import type { Contents } from './contents.ts'
 import {
   type attachmentView,
   type bodyPartView,
@@ -30,6 +29,7 @@ import {
 } from './schema.ts'
 
 export type MessageView = z.input<typeof messageView>
+export type Contents = Partial<Pick<MessageView, 'bodies' | 'headers' | 'body_error'>>
 
 /** How one version of the API shows messages. */
 export interface MessageForm {

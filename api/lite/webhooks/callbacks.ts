@@ -3,8 +3,7 @@
  * make the bodies, the OpenAPI document and the tests read these.
  */
 import { z } from 'zod'
-import { address, answer, exampleOf, ids, label, thumbnail, time, urls, view } from '../../examples.ts'
-import type { SchemaPrinter } from '../../openapi.ts'
+import { address, answer, exampleOf, ids, type Json, label, thumbnail, time, urls, view } from '../../examples.ts'
 import { orEmptyList } from '../../values.ts'
 
 const signature = {
@@ -211,15 +210,17 @@ const signatureHeaders = [
   ],
 ] as const
 
-export function callbacksOf(printer: SchemaPrinter): Record<string, { readonly post: Callback }> {
+/** `print`: to JSON Schema. */
+export function callbacksOf(print: Print): Record<string, { readonly post: Callback }> {
   return Object.fromEntries(
-    Object.entries(callbacks).map(([name, one]) => [name, { post: callbackOf(name, one, printer) }]),
+    Object.entries(callbacks).map(([name, one]) => [name, { post: callbackOf(name, one, print) }]),
   )
 }
 
 type Described = (typeof callbacks)[keyof typeof callbacks]
+type Print = (schema: z.ZodType) => Json
 
-function callbackOf(name: string, { summary, description, schema }: Described, printer: SchemaPrinter) {
+function callbackOf(name: string, { summary, description, schema }: Described, print: Print) {
   return {
     operationId: `${name}Callback`,
     tags: ['Callbacks'],
@@ -234,7 +235,7 @@ function callbackOf(name: string, { summary, description, schema }: Described, p
       schema: { type: 'string' },
       example,
     })),
-    requestBody: { required: true, content: { 'application/json': { schema: printer.print(schema) } } },
+    requestBody: { required: true, content: { 'application/json': { schema: print(schema) } } },
     responses: {
       '2XX': { description: 'Taken. Answer before anything else is done; the body of the answer is not read further' },
       '410': { description: 'No more: the webhook becomes inactive' },

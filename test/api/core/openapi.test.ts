@@ -6,16 +6,10 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { z } from 'zod'
 import { resourceRoutes } from '../../../api/app.ts'
-import {
-  answerOf,
-  buildOpenApi,
-  createSchemaPrinter,
-  type Json,
-  type Operation,
-  propertiesOf,
-} from '../../../api/openapi.ts'
+import { answerOf, buildOpenApi, createSchemaPrinter, type Operation, propertiesOf } from '../../../api/openapi.ts'
 import { systemRoutes } from '../../../api/system.ts'
 import { documented, text } from '../../../api/values.ts'
+import type { Json } from '../../../api/examples.ts'
 import { validate } from '../../support/json-schema.ts'
 
 const document = buildOpenApi([...resourceRoutes, ...systemRoutes(resourceRoutes)])
