@@ -1,7 +1,7 @@
 /** What strangers do without a key, and what one who reads slowly does. */
 import { addressOf, hold, holdMany, type Held } from '../../hostile/sockets.ts'
 import { basicOf, say } from '../../hostile/stranger.ts'
-import type { Attack } from './index.ts'
+import type { Attack } from './stage.ts'
 
 const longHeaders: Attack = ({ url, repeat }) =>
   repeat('long headers', 50, () => {

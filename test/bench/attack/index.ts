@@ -5,29 +5,11 @@
  */
 import { setPriority } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient, type Client } from '../../support/service.ts'
+import { createClient } from '../../support/service.ts'
 import { callsOfStrangers } from './calls.ts'
 import { mailServers } from './mail-servers.ts'
+import type { Attack, AttackOrder, Stage } from './stage.ts'
 import { tenant } from './tenant.ts'
-
-export interface AttackOrder {
-  readonly url: string
-  /** Of a developer. */
-  readonly key: string
-  readonly secret: string
-  readonly seconds: number
-  /** A real mail server, where the developer has mailboxes of its own. */
-  readonly dovecot: { readonly host: string; readonly port: number; readonly password: string }
-}
-
-export interface Stage extends AttackOrder {
-  readonly client: Client
-  readonly stop: AbortSignal
-  /** Does `work` again and again; an error is an answer, too. */
-  readonly repeat: (name: string, everyMs: number, work: () => Promise<unknown>) => Promise<void>
-}
-
-export type Attack = (stage: Stage) => Promise<void>
 
 // They would have machines of their own: what they work is not the service's time.
 setPriority(15)

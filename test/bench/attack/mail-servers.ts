@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createImapServer, type Hooks, type ImapServer } from '../../support/imap-server/index.ts'
 import { mail } from '../../support/mail.ts'
 import { userBody } from '../../support/users.ts'
-import type { Attack, Stage } from './index.ts'
+import type { Attack, Stage } from './stage.ts'
 
 const password = 'secret'
 

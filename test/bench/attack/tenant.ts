@@ -9,7 +9,7 @@ import { mail } from '../../support/mail.ts'
 import { freePort } from '../../support/port.ts'
 import { userBody } from '../../support/users.ts'
 import { benchMail } from '../lib/mail.ts'
-import type { Attack, Stage } from './index.ts'
+import type { Attack, Stage } from './stage.ts'
 
 async function userAt(stage: Stage, name: string): Promise<{ readonly id: string; readonly email: string }> {
   const email = `${name}@mallory.example`

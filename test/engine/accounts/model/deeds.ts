@@ -1,9 +1,7 @@
 /** Does the steps of a scenario to a world. */
-import { isAppError } from '../../../../engine/errors.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../../../engine/store/records.ts'
 import { letterOf, mail } from '../../../support/mail.ts'
 import type { Step } from './steps.ts'
-import { Violation } from './truth.ts'
 import type { Command, World } from './world.ts'
 
 type Deed<Name extends Step['do']> = Extract<Step, { readonly do: Name }>
@@ -194,10 +192,4 @@ function theirs(world: World, step: Deed<'flag' | 'remove' | 'move' | 'copy'>, {
     server.append('ann', to, message.raw, [...message.flags], new Date(message.internalDate))
     if (step.do === 'move') server.expunge('ann', path, uid)
   }
-}
-
-/** What the API may say where it cannot do it. Where nothing else happens it can. */
-export function expected(error: unknown, isAlone: boolean): void {
-  if (!isAppError(error) || error.code === 'internal' || isAlone)
-    throw new Violation(`a command failed with ${error instanceof Error ? (error.stack ?? '') : String(error)}`)
 }

@@ -7,6 +7,7 @@ import { createAccounts, type Accounts } from '../../../../engine/accounts/index
 import type { ChangeListener } from '../../../../engine/accounts/types.ts'
 import { createBudget } from '../../../../engine/budget.ts'
 import { readConfig } from '../../../../engine/config.ts'
+import { isAppError } from '../../../../engine/errors.ts'
 import { createHttpClient } from '../../../../engine/net/http.ts'
 import { createOAuthServers } from '../../../../engine/oauth/providers.ts'
 import { createTokens } from '../../../../engine/oauth/tokens.ts'
@@ -19,7 +20,6 @@ import type { AccountRecord, ChangeRecord, MessageRecord } from '../../../../eng
 import { createImapServer, type HookCall, type ImapServer } from '../../../support/imap-server/index.ts'
 import { accountRecord, userRecord } from '../../../support/records.ts'
 import type { VirtualTime } from '../../../support/virtual-time.ts'
-import { expected } from './deeds.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { createTruth, flagsText, subjectOf, Violation, type Truth } from './truth.ts'
 
@@ -357,4 +357,10 @@ async function checkIndex(store: Store, server: ImapServer, accountId: string, t
   }
   const gone = await store.messages.gone(accountId, Number.MAX_SAFE_INTEGER, 1)
   return gone.length === 0 ? null : `${gone[0]?.subject ?? ''} is held`
+}
+
+/** What the API may say where it cannot do it. Where nothing else happens it can. */
+function expected(error: unknown, isAlone: boolean): void {
+  if (!isAppError(error) || error.code === 'internal' || isAlone)
+    throw new Violation(`a command failed with ${error instanceof Error ? (error.stack ?? '') : String(error)}`)
 }
