@@ -1,6 +1,6 @@
 /**
  * What the watching session reads besides the news of INBOX: folders that are not as the index has them, then old mail.
- * A folder that the server refuses does not hold up the others (gone.ts).
+ * A folder that the server refuses does not hold up the others (parking.ts).
  *
  * Back-fill reads what lay in a folder before it was first opened, newest first, a page at a time. Resumable: the
  * cursor's `backfillBelow` says how far it came. Each page has a place among those of all accounts; while the account
@@ -10,9 +10,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { KnownHost } from './hosts.ts'
-import { createParking, isLeftAlone, isOfFolder, isSetAside, reportGone } from './gone.ts'
+import { isLeftAlone, isSetAside } from './absent.ts'
+import { reportGone } from './departures.ts'
+import type { Touched } from './dirty-folders.ts'
+import { createParking, isOfFolder } from './parking.ts'
 import type { AccountState } from './state.ts'
-import { catchUp, forget, hasModseqs, openInbox, type Touched } from './sync.ts'
+import { catchUp, forget, hasModseqs, openInbox } from './sync.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
 import { cursorOf, type FolderContext, quarantine, storeRead, type SyncContext } from './write.ts'

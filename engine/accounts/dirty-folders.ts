@@ -1,11 +1,13 @@
 /**
  * Folders that are not as the index has them, until the watching session has read them: it alone reads. The marks of
  * one folder merge. What an API call waits for is read first, the others in the order in which they were found. The
- * mark of a folder that is left alone (gone.ts) stays until its time comes; of a folder that is set aside the mark
+ * mark of a folder that is left alone (absent.ts) stays until its time comes; of a folder that is set aside the mark
  * is not waited for.
  */
-import { isLeftAlone, isSetAside } from './gone.ts'
-import type { Touched } from './sync.ts'
+import { isLeftAlone, isSetAside } from './absent.ts'
+
+/** UIDs whose flags are in doubt. */
+export type Touched = readonly number[] | 'all'
 
 type Call = PromiseWithResolvers<unknown>
 

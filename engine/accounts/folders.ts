@@ -7,15 +7,18 @@ import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { findGone, isSetAside, lackedBy, saysGone } from './gone.ts'
+import { isSetAside, saysGone } from './absent.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
 import { hasModseqs, isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
+import type { Session } from './session/index.ts'
 
 /** Folders asked at every poll where each has to be asked for. */
 const askedMost = 50
+/** Folders that are asked for by name at one list. */
+const namedMost = 20
 /** Folders whose flags are compared at one poll: each costs a SELECT. */
 const comparedMost = 10
 
@@ -143,8 +146,58 @@ async function takeStatus(context: SyncContext, folder: FolderRecord, status: Ma
   return moved
 }
 
+/** Folders that the list does not show, or shows as holding no mail where the index has some. */
+function lackedBy({ folders }: AccountState, listed: readonly ListedMailbox[]): FolderRecord[] {
+  const there = new Map(listed.map(({ path, selectable }) => [path, selectable]))
+  return [...folders.values()].filter(({ path, selectable, cursor }) => {
+    const shown = there.get(path)
+    return shown === undefined || (!shown && (selectable || cursor !== null))
+  })
+}
+
+/** A removed folder with others below it may be listed on, but has no status: it is asked for by its name too. */
+async function findGone(context: SyncContext, listed: readonly ListedMailbox[]): Promise<Set<string>> {
+  const { session, state } = context
+  const said = state.absent.takeSaid()
+  const shown = new Map(listed.map((mailbox) => [mailbox.path, mailbox]))
+  const isFull = listed.some(({ byName }) => !byName)
+  const lacked = lackedBy(state, listed).flatMap(({ path }) => (isRemovable(path) ? [path] : []))
+  const gone = new Set([...said].filter(isRemovable))
+  for (const path of isFull ? state.absent.missing(lacked) : []) gone.add(path)
+  const isDoubtful = ({ path, selectable, status }: ListedMailbox): boolean =>
+    session.capabilities.listStatus &&
+    selectable &&
+    status === null &&
+    state.folderByPath(path)?.cursor != null &&
+    isRemovable(path)
+  const doubtful = listed.filter(isDoubtful).map(({ path }) => path)
+  for (const path of [...lacked.slice(0, namedMost), ...doubtful.slice(0, namedMost)]) {
+    if (gone.has(path)) continue
+    if (await isGone(session, path, shown.get(path) ?? (isFull ? 'unlisted' : 'no list'))) gone.add(path)
+  }
+  return gone
+}
+
+/** INBOX is always there (RFC 9051 §5.1). */
+function isRemovable(path: string): boolean {
+  return path !== 'INBOX'
+}
+
+/** A refusal of STATUS, beside what the list says. An empty list says nothing. */
+async function isGone(session: Session, path: string, shown: ListedMailbox | 'unlisted' | 'no list'): Promise<boolean> {
+  try {
+    await session.status(path)
+    return false
+  } catch (error) {
+    if (saysGone(error)) return true
+    if (isAppError(error, 'not_found')) return shown === 'unlisted'
+    if (!isAppError(error, 'server_refused')) throw error
+    return typeof shown === 'object' && !shown.selectable
+  }
+}
+
 /**
- * What the list lacks is kept until it is gone (gone.ts); what is gone is removed with its mail, and made anew when
+ * What the list lacks is kept until it is gone (absent.ts); what is gone is removed with its mail, and made anew when
  * it is listed. By LIST-STATUS a listed folder without a status holds none.
  */
 async function reconcile(

@@ -13,7 +13,7 @@ import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.t
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { createExclusive, withinTime } from '../waits.ts'
 import { createMoved } from './dirty-folders.ts'
-import { createAbsent, goneMeanwhile } from './gone.ts'
+import { createAbsent, goneMeanwhile } from './absent.ts'
 import { createHints } from './hints.ts'
 import type { Lane } from './link.ts'
 import type { PlannedChange } from './plan.ts'

@@ -18,6 +18,7 @@ import {
   readNoted,
   takeVanished,
 } from './compare.ts'
+import type { Touched } from './dirty-folders.ts'
 import { arrivalSlackMs } from './identity.ts'
 import { type Poison, readRange, readUids } from './read.ts'
 import type { FetchedMessage, SelectedMailbox } from './session-types.ts'
@@ -41,9 +42,6 @@ const retryMs = 5 * 60_000
 const retriedMost = 20
 /** Least time between two readings of a folder that changes its UIDVALIDITY too often. */
 const slowedMs = 3_600_000
-
-/** UIDs whose flags are in doubt. */
-export type Touched = readonly number[] | 'all'
 
 /** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
 export async function catchUp(context: SyncContext, path: string, touched: Touched = []): Promise<void> {

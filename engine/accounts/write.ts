@@ -5,7 +5,7 @@
  */
 import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
-import { goneMeanwhile } from './gone.ts'
+import { goneMeanwhile } from './absent.ts'
 import { isLikeMail, isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { Poison } from './read.ts'

@@ -1,6 +1,6 @@
 /**
- * A start with many accounts: when all watch, and what they cost from then on. The mail server is the scripted one, in a
- * process of its own: Dovecot has a process for each connection.
+ * A start with many accounts: when all watch, and what they cost from then on. The mail server is the scripted one, in
+ * a process of its own: Dovecot has a process for each connection.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

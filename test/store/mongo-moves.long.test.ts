@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { departed } from '../../engine/accounts/gone.ts'
+import { departed } from '../../engine/accounts/departures.ts'
 import { planAdded, type PlannedChange } from '../../engine/accounts/plan.ts'
 import type { FetchedMessage } from '../../engine/accounts/session-types.ts'
 import { outboxId } from '../../engine/store/ids.ts'

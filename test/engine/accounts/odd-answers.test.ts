@@ -1,7 +1,7 @@
 /** Servers that leave things out of their answers, or get them wrong (imap-servers.md rows 5, 6, 8, 9, 11, 13, 14). */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { reportGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/departures.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { backfillFirst } from '../../../engine/accounts/background.ts'
-import { createParking } from '../../../engine/accounts/gone.ts'
+import { createParking } from '../../../engine/accounts/parking.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { inSet } from '../../../engine/accounts/session/uids.ts'
 import { fill, letter, openStage } from './stage.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
-import { reportGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/departures.ts'
 import { createLink } from '../../../engine/accounts/link.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError } from '../../../engine/errors.ts'

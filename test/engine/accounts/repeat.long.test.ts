@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { reportGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/departures.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError, AppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'

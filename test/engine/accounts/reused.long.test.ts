@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { reportGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/departures.ts'
 import { isLikeMail } from '../../../engine/accounts/identity.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { fullCapabilities, plainCapabilities, type ImapServer } from '../../support/imap-server/index.ts'

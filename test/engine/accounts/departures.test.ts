@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { reportGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/departures.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { fill, letter, moveOnServer, openStage } from './stage.ts'
