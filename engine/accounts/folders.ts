@@ -28,6 +28,8 @@ export function createFolderPoll(context: SyncContext) {
   /** By path: when `uncompared` named it last. */
   const compared = new Map<string, number>()
   let hasPolled = false
+  /** Of the last list: paths whose counts are not those of the index. */
+  let ahead: readonly string[] = []
   let listedAt = Number.NEGATIVE_INFINITY
 
   /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
@@ -35,7 +37,10 @@ export function createFolderPoll(context: SyncContext) {
     const listed = await listOf(context)
     listedAt = deps.now()
     await reconcile(context, listed, await findGone(context, listed))
-    return listed.flatMap(({ path, status }) => (isMoved(context, state.folderByPath(path), status) ? [path] : []))
+    const isHere = ({ path, status }: ListedMailbox) => isMoved(context, state.folderByPath(path), status)
+    const moved = listed.filter(isHere).map(({ path }) => path)
+    ahead = moved.filter((path) => !isDue(context, state.folderByPath(path)))
+    return moved
   }
 
   /**
@@ -74,6 +79,7 @@ export function createFolderPoll(context: SyncContext) {
 
   return {
     list,
+    ahead: (): readonly string[] => ahead,
     poll,
     ask,
     /** Paths of some folders in which flags may have changed unseen; those that were named last come last. */
@@ -264,11 +270,9 @@ function isMoved(
 ): boolean {
   if (folder === null || isSetAside(folder, deps.now())) return false
   const { cursor } = folder
-  if (cursor === null) return true
-  const modseqs = hasModseqs(session, cursor)
-  const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
-  if ((due && !modseqs) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0) return true
+  if (cursor === null || isDue({ deps, session }, folder)) return true
   if (status === null) return false
+  const modseqs = hasModseqs(session, cursor)
   const before = state.reportedUnseen.get(folder.id) ?? (folder.completeAt === null ? status : folder.counts).unseen
   if (status.unseen !== null) state.reportedUnseen.set(folder.id, status.unseen)
   const read = !modseqs && status.unseen !== null && status.unseen !== before
@@ -286,6 +290,14 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
     const isSilent = path !== 'INBOX' && cursor !== null && !hasModseqs(session, cursor)
     return isSilent && !isSetAside(folder, deps.now()) ? [path] : []
   })
+}
+
+/** Whatever its counts are. */
+function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, folder: FolderRecord | null): boolean {
+  if (!folder?.cursor) return true
+  const { cursor } = folder
+  const isLong = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
+  return (isLong && !hasModseqs(session, cursor)) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0
 }
 
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {

@@ -3,6 +3,8 @@
 export interface KnownHost {
   /** The host has pushed to an IDLE of one of its accounts. */
   pushes: boolean
+  /** false = polls have found twice in a row what NOTIFY had not told. */
+  tells: boolean
   /** Old messages that it gives while the watching session may be away from its news. */
   page: number
   /** Ids of accounts whose last login did not reach the host. */
@@ -19,7 +21,7 @@ export function createHosts() {
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
-      const host = hosts.get(key) ?? { pushes: false, page: Infinity, unreached: new Set() }
+      const host = hosts.get(key) ?? { pushes: false, tells: true, page: Infinity, unreached: new Set() }
       hosts.delete(key)
       hosts.set(key, host)
       const [oldest = key] = hosts.keys()

@@ -17,7 +17,7 @@ import { accountLogic, createReports, createRuntime, type Runtime, type RuntimeD
 import { createCommandLogins, type AccountRegistry } from './live.ts'
 import { createNames } from './session/names.ts'
 import type { SyncDeps } from './state.ts'
-import { quietFactor } from './watch.ts'
+import { checkFactor } from './watch.ts'
 
 export type Pool = ReturnType<typeof createPool>
 
@@ -180,7 +180,7 @@ function settingsOf(config: Config): AccountSettings {
     connectDeadlineMs:
       config.MAILROOM_OAUTH_TIMEOUT + config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT + 5000,
     syncDeadlineMs: patienceMs,
-    watchDeadlineMs: quietFactor * config.MAILROOM_FOLDER_POLL + patienceMs,
+    watchDeadlineMs: checkFactor * config.MAILROOM_FOLDER_POLL + patienceMs,
     reportDeadlineMs: config.MAILROOM_STORE_TIMEOUT + 5000,
     reportRetryMs: 1000,
   }

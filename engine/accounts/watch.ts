@@ -7,10 +7,10 @@
  * INBOX is asked every MAILROOM_INBOX_POLL, and so it is in an account of which a poll found what was not pushed, until
  * it is pushed to.
  *
- * Where NOTIFY is offered the server tells of the other folders. Whether it does or not, they are polled
- * MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance after each poll
- * without: what was not told is found then. Counts do not show the flags that others change: without CONDSTORE those of
- * the newest messages are compared at each poll until the account is quiet.
+ * Where NOTIFY stands the server tells of the other folders, and a seldom poll looks whether it does. Else they are
+ * polled MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance after each
+ * poll without. Counts do not show the flags that others change: without CONDSTORE those of the newest messages are
+ * compared at each poll until the account is quiet.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
@@ -32,7 +32,9 @@ const idleEndMs = 20
 /** While folders are asked or read INBOX is heard this often at least. */
 const turnMs = 300
 /** Polls of a quiet account are at most this many times as far apart: 10 min. */
-export const quietFactor = 13
+const quietFactor = 13
+/** Where NOTIFY stands they are this many times as far apart: 15 min. */
+export const checkFactor = 20
 /**
  * Servers gather changes before they report them to IDLE (Dovecot: half a second from the first). What came during our
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
@@ -84,9 +86,10 @@ export async function watchAll(
   })
   signal.addEventListener('abort', stop)
   try {
-    await context.session.notify()
+    // By LIST-STATUS one command looks at all folders.
+    watch.isNotified = (await context.session.notify()) && context.session.capabilities.listStatus
     // Of an earlier session: otherwise told by the poll.
-    if (watch.polledAt > 0) await reportGone(context.deps, context.state)
+    if (watch.polledAt > 0) watch.isHolding = await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (context.state.moved.isCalled()) await readForCalls(watch)
@@ -120,6 +123,10 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     isGivingWay: false,
     /** INBOX has moved, and nothing had been pushed: a poll found it, or the end of IDLE. */
     missed: false,
+    isNotified: false,
+    /** Paths of which the server has told since the last poll; and those that it found to have moved untold. */
+    told: new Set<string>(),
+    untold: [] as readonly string[],
     /** The last STATUS of folders by NOTIFY, until they are taken one after the other. */
     heard: new Map<string, MailboxStatus>(),
     stay: null as Stay | null,
@@ -130,6 +137,8 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     closed: null as Error | null,
     leaveIdle: new AbortController(),
     polledAt: context.state.moved.lookedAt,
+    /** Some message that has left its folder is not told yet. */
+    isHolding: false,
     /** How long after the last poll the next one is due. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
     /** Activity since the last poll; Infinity = none. */
@@ -167,8 +176,10 @@ function note(watch: Watch, event: SessionEvent): void {
   const { session, state } = watch.context
   if (event.type === 'closed') watch.closed = toAppError(event.error ?? new Error('connection closed'))
   else if (event.type === 'folders') watch.looks.want()
-  else if (event.type === 'status' && event.path !== 'INBOX') watch.heard.set(event.path, event.status)
-  else if (event.type !== 'status' && session.selected !== null && session.selected.path !== 'INBOX')
+  else if (event.type === 'status' && event.path !== 'INBOX') {
+    watch.told.add(event.path)
+    watch.heard.set(event.path, event.status)
+  } else if (event.type !== 'status' && session.selected !== null && session.selected.path !== 'INBOX')
     state.moved.found([session.selected.path])
   else {
     judge(watch)
@@ -211,8 +222,18 @@ async function readForCalls({ context, others, folders }: Watch): Promise<void> 
   await answerCalls(others)
 }
 
-function nextPollAt({ context, polledAt, pollMs, stirredAt, looks }: Watch): number {
-  return Math.min(polledAt + pollMs, stirredAt + context.deps.config.MAILROOM_FOLDER_POLL, looks.at)
+function nextPollAt({ context, polledAt, pollMs, stirredAt, looks, isNotified, isHolding, host }: Watch): number {
+  const { MAILROOM_FOLDER_POLL: often } = context.deps.config
+  if (isNotified && host.tells && !isHolding) return Math.min(polledAt + checkFactor * often, looks.at)
+  return Math.min(polledAt + pollMs, stirredAt + often, looks.at)
+}
+
+/** What a poll finds is told a moment later, or never. */
+function judgeNotify(watch: Watch): void {
+  const { told, untold, host, isNotified, folders } = watch
+  if (isNotified && untold.some((path) => !told.has(path))) host.tells = false
+  watch.untold = folders.ahead().filter((path) => path !== 'INBOX' && !told.has(path))
+  told.clear()
 }
 
 /** Infinity while the pushes are trusted. */
@@ -256,12 +277,13 @@ async function poll(watch: Watch): Promise<void> {
     [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
     Math.min(begunAt, folders.askedAt),
   )
-  const isHolding = await reportGone(context.deps, context.state)
+  watch.isHolding = await reportGone(context.deps, context.state)
+  judgeNotify(watch)
   if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const isQuiet = moved.length === 0 && !look && !isHolding && stirredAt === Number.POSITIVE_INFINITY
+  const isQuiet = moved.length === 0 && !look && !watch.isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }

@@ -43,7 +43,6 @@ export async function start(options: BenchOptions): Promise<boolean> {
     await allWatch(service, accounts)
     const allSeconds = round((performance.now() - began) / 1000)
     const cpuMs = round(cpuNanosOf(service.pid) / 1e6 / accounts)
-    crowd.send('u0@bench.example')
     await pause(restSeconds * 1000)
     const before = cpuNanosOf(service.pid)
     await pause(seconds * 1000)

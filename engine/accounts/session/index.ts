@@ -110,8 +110,8 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
       return closed.aborted
     },
     listen: facts.listen,
-    /** Where NOTIFY is offered, the server tells of all folders from now on. */
-    notify: (): Promise<void> => subscribe(wire, parts),
+    /** Where NOTIFY is offered, the server tells of all folders from now on. Answers whether it does. */
+    notify: (): Promise<boolean> => subscribe(wire, parts),
     noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
     /** At once, with an error or on purpose (null). */
     end: (error: AppError | null): void => life.end(error),

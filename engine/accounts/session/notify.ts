@@ -14,14 +14,15 @@ const wanted: readonly Argument[] = [
   [atom('PERSONAL'), [...events, atom('MailboxName')]],
 ]
 
-/** A server that has no NOTIFY, or refuses it, tells nothing of other folders. */
-export async function subscribe(wire: Wire, { line, facts }: Parts): Promise<void> {
-  if (!facts.offers('NOTIFY')) return
-  if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return
+/** false = the server has no NOTIFY, or refuses it: it tells nothing of other folders. */
+export async function subscribe(wire: Wire, { line, facts }: Parts): Promise<boolean> {
+  if (!facts.offers('NOTIFY')) return false
+  if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return false
   facts.hearsAll = true
   wire.untaggedHandlers['STATUS'] = (response) => {
     const reported = reportedStatus(response)
     if (reported !== null) facts.emit({ type: 'status', ...reported })
   }
   wire.untaggedHandlers['LIST'] = () => facts.emit({ type: 'folders' })
+  return true
 }

@@ -3,11 +3,13 @@ import { createImapServer, fullCapabilities } from '../../support/imap-server/in
 import { benchMail } from './mail.ts'
 
 const names = Array.from({ length: Number(process.argv[2]) }, (_, index) => `u${index}@bench.example`)
+const [first = ''] = names
 const server = await createImapServer({
   users: Object.fromEntries(names.map((name) => [name, { password: 'secret' }])),
   capabilities: [...fullCapabilities, 'NOTIFY'],
 })
 for (const name of names) server.append(name, 'INBOX', benchMail(`old-${name}`, name))
-process.on('message', (name: string) => void server.append(name, 'INBOX', benchMail(`push-${name}`, name)))
+// A host is trusted to push to IDLE once it has pushed: until then each INBOX is asked every ten seconds.
+setInterval(() => server.append(first, 'INBOX', benchMail('push', first)), 5000)
 process.on('disconnect', () => process.exit())
 process.send?.({ host: server.host, port: server.port, password: 'secret' })

@@ -1,6 +1,7 @@
 /** NOTIFY (RFC 5465): one session hears of all folders; what it is not told is found by the polls. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { letter } from './stage.ts'
@@ -38,6 +39,19 @@ suite('NOTIFY', { concurrency: true }, () => {
     await heard(running, 'three', 'INBOX')
     running.server.expunge('ann', 'Archive', 1)
     await until('gone', async () => (await running.story()).includes('deleted one Archive'), { withinMs: 20_000 })
+  })
+
+  test('while it tells of them the folders are not polled, however much comes', async (t) => {
+    const running = await open(t, pace)
+    await until('IDLE', () => isIdling(running))
+    const from = lists(running)
+    for (const round of [1, 2, 3]) {
+      for (let count = 1; count <= 5; count += 1) await heard(running, `mail ${round}.${count}`)
+      await until('a check', () => lists(running) >= from + round, { withinMs: 10_000 })
+    }
+    await pause(1000)
+    const polls = lists(running) - from
+    assert(polls <= 4, `${polls} polls`)
   })
 
   test('a folder that it names for the first time is looked for', async (t) => {
