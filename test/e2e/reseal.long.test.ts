@@ -1,40 +1,33 @@
 /** A new MAILROOM_SECRET on the real service, killed while it seals everything anew. */
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createOperators } from '../../engine/operators.ts'
 import { readConfig } from '../../engine/config.ts'
-import { sealCredential } from '../../engine/secrets/seal.ts'
-import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
-import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { accountRecord, userRecord } from '../support/records.ts'
 import { startService, type Service } from '../support/service.ts'
+import { addAccounts, storeOf } from '../support/stopped-service.ts'
+import { chosenStore } from '../support/store-choice.ts'
 
 const [former, next] = ['the former secret of the service', 'the next secret of the service']
-const accounts = 1500
+const choice = chosenStore()
+/** As many as take longer than the time to the kill. */
+const accounts = choice.kind === 'mongodb' ? 500 : 1500
 
 suite('a new secret', () => {
   let service: Service
   let token = ''
   before(async () => {
-    service = await startService({ env: { MAILROOM_SECRET: former } })
+    service = await startService({ env: { ...choice.env, MAILROOM_SECRET: former } })
     await service.stop()
-    const store = await createSqliteStore({ path: join(service.dataDir, 'mailroom.sqlite'), sync: 'off' })
-    const developer = await store.developers.first()
-    assert(developer !== null)
-    const sealer = createSealer(keyFrom(former))
-    for (let index = 0; index < accounts; index += 1) {
-      const user = userRecord(developer.id)
-      const account = accountRecord(user, { paused: true })
-      const sealedCredential = sealCredential(sealer, account.id, { kind: 'password', password: `password ${index}` })
-      await store.users.createWithAccount(user, { ...account, sealedCredential })
-    }
+    await using store = await storeOf(service, choice)
+    await addAccounts(store, former, accounts)
     const operators = createOperators({ store, config: readConfig({}) })
     token = (await operators.createToken('test', ['keys'])).token
-    await store.close()
   })
-  after(() => service.remove())
+  after(async () => {
+    await service.remove()
+    await choice.remove()
+  })
 
   interface Answer {
     readonly resealed: number

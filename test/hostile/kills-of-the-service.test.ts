@@ -1,6 +1,7 @@
 /**
  * kill -9 of the service while it appends a message, moves another, makes a backup and seals its secrets anew, all at
- * once. Afterwards each message is in one place and listed once, each backup is whole, each secret opens.
+ * once. Afterwards each message is in one place and listed once, each backup is whole, each secret opens. On MongoDB
+ * there are no backups of ours.
  */
 import assert from 'node:assert/strict'
 import { readdirSync, writeFileSync } from 'node:fs'
@@ -10,13 +11,13 @@ import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readConfig } from '../../engine/config.ts'
 import { createOperators } from '../../engine/operators.ts'
-import { createSealer, keyFrom, openCredential, sealCredential } from '../../engine/secrets/seal.ts'
+import { createSealer, keyFrom, openCredential } from '../../engine/secrets/seal.ts'
 import { spoolPath } from '../../engine/spool.ts'
-import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { createImapServer, type ImapServer } from '../support/imap-server/index.ts'
 import { mail } from '../support/mail.ts'
-import { accountRecord, userRecord } from '../support/records.ts'
 import { apiKey, apiSecret, startService, type Json, type Service } from '../support/service.ts'
+import { addAccounts, storeOf } from '../support/stopped-service.ts'
+import { chosenStore } from '../support/store-choice.ts'
 import { until } from '../support/until.ts'
 import { createUser, listed } from '../support/users.ts'
 import { kills } from './kills.ts'
@@ -24,11 +25,14 @@ import { basicOf } from './stranger.ts'
 
 const email = 'ann@mail.example'
 const password = 'correct-horse'
-const secrets = ['one secret of the service', 'another secret of the service'] as const
+/** Keys as they are: a pass phrase would take its time at each start. */
+const secrets = ['ab'.repeat(32), 'cd'.repeat(32)] as const
 const others = 300
 
 suite('kill -9 of the service', () => {
   const parts = new AsyncDisposableStack()
+  const choice = chosenStore()
+  const hasBackups = choice.kind === 'sqlite'
   let server: ImapServer
   let service: Service
   let user = ''
@@ -43,10 +47,11 @@ suite('kill -9 of the service', () => {
   const base = (): string => `/lite/users/${user}/email_accounts/0`
 
   before(async () => {
+    parts.defer(() => choice.remove())
     server = await createImapServer({ users: { [email]: { password } } })
     parts.defer(() => server.close())
     for (let n = 0; n <= kills; n += 1) server.append(email, 'INBOX', mail({ to: email, subject: `move ${n}` }))
-    service = await startService({ env: env() })
+    service = await startService({ env: { ...choice.env, ...env() } })
     parts.defer(() => service.remove())
     user = await createUser(service, { ...server, password }, email)
     await listed(service, user, 'move 0')
@@ -54,7 +59,9 @@ suite('kill -9 of the service', () => {
     for (const one of await service.list(`${base()}/messages?limit=100`))
       idOf.set(String(one['subject']), String(one['message_id']))
     await service.stop()
-    token = await addAccounts(service.dataDir)
+    await using store = await storeOf(service, choice)
+    await addAccounts(store, secrets[0], others)
+    token = (await createOperators({ store, config: readConfig({}) }).createToken('test', ['keys', 'act'])).token
   })
   after(() => parts.disposeAsync())
 
@@ -93,7 +100,7 @@ suite('kill -9 of the service', () => {
     const work = (n: number): Promise<unknown>[] => [
       append(`append ${n}`),
       move(`move ${n}`),
-      admin('/admin/backup'),
+      ...(hasBackups ? [admin('/admin/backup')] : []),
       reseal(),
     ]
     await service.start(env())
@@ -148,22 +155,23 @@ suite('kill -9 of the service', () => {
     )
   })
 
-  test('each backup is whole', () => {
-    const backups = readdirSync(join(service.dataDir, 'backups')).filter((name) => name.endsWith('.db'))
-    assert(backups.length > 0)
-    for (const name of backups) {
-      const backup = new DatabaseSync(join(service.dataDir, 'backups', name), { readOnly: true })
-      assert.equal(backup.prepare('PRAGMA quick_check').get()?.['quick_check'], 'ok', name)
-      assert.equal(backup.prepare('SELECT count(*) AS n FROM accounts').get()?.['n'], others + 1, name)
-      backup.close()
-    }
-  })
+  if (hasBackups)
+    test('each backup is whole', () => {
+      const backups = readdirSync(join(service.dataDir, 'backups')).filter((name) => name.endsWith('.db'))
+      assert(backups.length > 0)
+      for (const name of backups) {
+        const backup = new DatabaseSync(join(service.dataDir, 'backups', name), { readOnly: true })
+        assert.equal(backup.prepare('PRAGMA quick_check').get()?.['quick_check'], 'ok', name)
+        assert.equal(backup.prepare('SELECT count(*) AS n FROM accounts').get()?.['n'], others + 1, name)
+        backup.close()
+      }
+    })
 
   test('each secret opens with the key that is in force', async () => {
     await reseal()
     const inForce = secrets[sealedBy === 0 ? 1 : 0]
     await service.stop()
-    const store = await createSqliteStore({ path: join(service.dataDir, 'mailroom.sqlite'), sync: 'off' })
+    await using store = await storeOf(service, choice)
     const sealer = createSealer(keyFrom(inForce))
     let number = 0
     for (let after: string | null = null; ;) {
@@ -176,23 +184,5 @@ suite('kill -9 of the service', () => {
       if (after === null) break
     }
     assert.equal(number, others + 1)
-    await store.close()
   })
 })
-
-/** Accounts with passwords of their own, that nobody watches; answers a token of an operator. */
-async function addAccounts(dataDir: string): Promise<string> {
-  const store = await createSqliteStore({ path: join(dataDir, 'mailroom.sqlite'), sync: 'off' })
-  const developer = await store.developers.first()
-  assert(developer !== null)
-  const sealer = createSealer(keyFrom(secrets[0]))
-  for (let index = 0; index < others; index += 1) {
-    const user = userRecord(developer.id)
-    const account = accountRecord(user, { paused: true })
-    const sealedCredential = sealCredential(sealer, account.id, { kind: 'password', password: `password ${index}` })
-    await store.users.createWithAccount(user, { ...account, sealedCredential })
-  }
-  const { token } = await createOperators({ store, config: readConfig({}) }).createToken('test', ['keys', 'act'])
-  await store.close()
-  return token
-}
