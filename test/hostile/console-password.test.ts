@@ -28,6 +28,7 @@ suite("the console's password", () => {
         const refused = answers.filter(({ status }) => status === 429)
         assert(refused.length >= 170, `${refused.length} refused`)
         assert(refused.every(({ headers }) => Number(headers['retry-after']) >= 1))
+        assert(refused.some(({ body }) => body.includes('too many tries at once')))
       },
       200,
     )

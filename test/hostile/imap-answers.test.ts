@@ -4,14 +4,21 @@
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
+import { startLiteRig } from '../api/lite/rig.ts'
 import { openStage, type Stage } from '../e2e/stage.ts'
 import { createImapServer, fullCapabilities, type Hooks, type ImapServer } from '../support/imap-server/index.ts'
+import { holdOf } from '../support/loop-held.ts'
 import { mail } from '../support/mail.ts'
 import { until } from '../support/until.ts'
 import { createUser, listed, userBody } from '../support/users.ts'
 import { assertShort, beside, type Waits } from './bystanders.ts'
 
 const ann = 'ann@mail.example'
+/** To the first login. */
+const manyLiterals: Hooks = {
+  command: ({ name }) =>
+    name === 'AUTHENTICATE' ? { lines: [Buffer.from(`* SEARCH${' {0}\r\n'.repeat(50_000)}`)] } : undefined,
+}
 /** So much more may be resident after an attack: what was sent is many times that. */
 const growthKib = 160 * 1024
 
@@ -81,11 +88,7 @@ suite('answers of a hostile mail server', () => {
   })
 
   test('before any login, one SEARCH of 50,000 literals: it costs next to nothing, and the limit is told', async () => {
-    const line = Buffer.from(`* SEARCH${' {0}\r\n'.repeat(50_000)}`)
-    server = await createImapServer({
-      users: { [ann]: {} },
-      hooks: { command: ({ name }) => (name === 'AUTHENTICATE' ? { lines: [line] } : undefined) },
-    })
+    server = await createImapServer({ users: { [ann]: {} }, hooks: manyLiterals })
     const waits = await bearable(async () => {
       const body = userBody({ ...server, password: 'secret' }, ann)
       const answer = await stage.service.ok('POST', '/lite/users', body)
@@ -310,5 +313,17 @@ suite('answers of a hostile mail server', () => {
       const read = await stage.service.file(path)
       assert(read.equals(raw.subarray(0, part)))
     }, 8000)
+  })
+})
+
+suite('before any login', () => {
+  test('one SEARCH of 50,000 literals holds the loop for 50 ms at most', async (t) => {
+    const rig = await startLiteRig({ checkAnswers: false })
+    t.after(() => rig.close())
+    rig.imap.hooks = manyLiterals
+    const body = userBody({ ...rig.imap, password: 'secret' }, ann)
+    const { value, ms } = await holdOf(() => rig.ok('POST', '/lite/users', body))
+    assert(ms <= 50, `held for ${Math.round(ms)} ms`)
+    assert.match(JSON.stringify(value), /SEARCH response of more than 5000 literals/)
   })
 })

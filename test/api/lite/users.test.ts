@@ -297,13 +297,16 @@ suite('users', () => {
     const headers = { authorization: `Basic ${btoa('other:other-secret')}` }
     const box = await rig.mailbox('mine')
     assert.equal((await rig.call('GET', '/lite/users', undefined, { headers })).text, '[]')
+    const [lite, v2] = [`/lite/users/${box.userId}`, `/2.0/accounts/${box.userId}`]
     for (const path of [
-      `/lite/users/${box.userId}`,
-      box.path,
-      `${box.path}/messages`,
-      `/lite/users/${box.userId}/changes`,
+      ...['', '/changes', '/contacts', '/webhooks', '/connect_tokens', '/email_accounts'].map((end) => lite + end),
+      ...['', '/messages', '/folders', '/connect_tokens'].map((end) => box.path + end),
+      ...['', '/messages', '/threads', '/contacts', '/sources', '/email_addresses'].map((end) => v2 + end),
     ]) {
       assert.equal((await rig.call('GET', path, undefined, { headers })).status, 404, path)
     }
+    for (const path of [lite, box.path, v2])
+      assert.equal((await rig.call('DELETE', path, undefined, { headers })).status, 404, path)
+    await rig.ok('GET', box.path)
   })
 })
