@@ -1,14 +1,15 @@
 /**
- * The reads of the API over a mailbox of 200,000 messages: none holds the event loop, none waits without end. On
- * MongoDB of 5,000, since the server of our tests sorts all of them for each page (docs/mongodb.md).
+ * The reads of the API over a mailbox of 200,000 messages: none holds the event loop, none waits without end, and
+ * nobody else waits for them. On MongoDB of 50,000, since the server of our tests takes a minute to store 200,000:
+ * `npm run bench -- api --store mongodb` reads these.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { largeLists, openLargeMailbox, type LargeMailbox } from '../support/large-lists.ts'
 import { chosenStore } from '../support/store-choice.ts'
 
-const count = chosenStore().kind === 'mongodb' ? 5000 : 200_000
-const mostMs = 50
+const count = chosenStore().kind === 'mongodb' ? 50_000 : 200_000
+const mostMs = { held: 50, health: 250, list: 1000 }
 
 suite(`reads of the API over a mailbox of ${count} messages`, () => {
   let large: LargeMailbox
@@ -16,9 +17,11 @@ suite(`reads of the API over a mailbox of ${count} messages`, () => {
   after(() => large.close())
 
   for (const list of largeLists) {
-    test(`${list.name}: the loop is held for ${mostMs} ms at most`, async () => {
-      const { heldMs } = await large.read(list)
-      assert(heldMs <= mostMs, `held for ${Math.round(heldMs)} ms`)
+    test(`${list.name}: the loop is held for ${mostMs.held} ms at most, and nobody waits long`, async () => {
+      const { heldMs, healthMs, listMs } = await large.read(list)
+      assert(heldMs <= mostMs.held, `held for ${Math.round(heldMs)} ms`)
+      assert(healthMs <= mostMs.health, `/healthz waited ${Math.round(healthMs)} ms`)
+      assert(listMs <= mostMs.list, `a list of another developer waited ${Math.round(listMs)} ms`)
     })
   }
 })

@@ -1,19 +1,37 @@
-/** A mailbox of very many messages behind the API, and the reads of it that no index bounds. */
+/**
+ * A mailbox of very many messages behind the API, the reads of it that no index bounds, and those who wait meanwhile: a
+ * health check and another developer.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Answer } from '../api/core/raw-call.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
 import type { FolderRecord } from '../../engine/index.ts'
+import { newId } from '../../engine/store/ids.ts'
 import { fullCapabilities, type Hooks } from './imap-server/index.ts'
 import { holdOf } from './loop-held.ts'
+import { mail } from './mail.ts'
 import { copyMessages, copyMessagesOnMongo } from './many-messages.ts'
 import { chosenStore, type StoreChoice } from './store-choice.ts'
+import { standstill, until } from './until.ts'
+import { userBody } from './users.ts'
+
+/** In milliseconds. */
+export interface LargeRead {
+  readonly tookMs: number
+  /** How long it held the event loop, in processor time. */
+  readonly heldMs: number
+  /** The longest wait meanwhile for /healthz, and for a list of another developer. */
+  readonly healthMs: number
+  readonly listMs: number
+}
 
 export interface LargeMailbox {
-  /** One read: how long it took, and how long it held the event loop (processor time), in milliseconds. */
-  readonly read: (list: LargeList) => Promise<{ readonly tookMs: number; readonly heldMs: number }>
+  readonly read: (list: LargeList) => Promise<LargeRead>
   readonly close: () => Promise<void>
 }
 
@@ -52,31 +70,74 @@ export async function openLargeMailbox(count: number, store = chosenStore()): Pr
   parts.defer(() => rig.close())
   const box = await rig.mailbox('large', { subjects: ['Plain'] })
   await copy(rig, box, { count, directory, store })
+  const neighbour = await openNeighbour(rig)
   rig.imap.hooks = { command: searched(count + 1, (await inboxOf(rig, box)).cursor?.uidValidity ?? '') }
   return {
     async read({ name, path, entries }) {
-      const began = performance.now()
-      const { value, ms } = await holdOf(() => rig.call('GET', path(box.path, `/2.0/accounts/${box.userId}`, count)))
-      const tookMs = performance.now() - began
-      assert.equal(value.status, 200, `${name}: ${value.text}`)
-      const answer = JSON.parse(value.text) as readonly unknown[] | { readonly nb_messages: number }
+      let [tookMs, over] = [0, false]
+      const ask = async (): Promise<Answer> => {
+        const began = performance.now()
+        const answer = await rig.call('GET', path(box.path, `/2.0/accounts/${box.userId}`, count))
+        tookMs = performance.now() - began
+        over = true
+        return answer
+      }
+      const health = () => rig.call('GET', '/healthz')
+      const { value, ms } = await holdOf(() =>
+        Promise.all([ask(), longestWait(health, () => over), longestWait(neighbour, () => over)]),
+      )
+      const [{ status, text }, healthMs, listMs] = value
+      assert.equal(status, 200, `${name}: ${text}`)
+      const answer = JSON.parse(text) as readonly unknown[] | { readonly nb_messages: number }
       if ('nb_messages' in answer) assert.equal(answer.nb_messages, count + 1)
       else assert.equal(answer.length, entries, name)
-      return { tookMs, heldMs: ms }
+      return { tookMs, heldMs: ms, healthMs, listMs }
     },
     close: () => parts.disposeAsync(),
   }
 }
 
-/** The server of the copies: it has as many messages, and finds each of them. */
-function searched(exists: number, uidValidity: string): NonNullable<Hooks['command']> {
+/** A list of another developer's mailbox, of one message: each time another one, which no kept answer serves. */
+async function openNeighbour({ engine, imap, call }: LiteRig): Promise<() => Promise<Answer>> {
+  const [id, apiKey, secret, email] = [newId(), 'neighbour', 'neighbour-secret', 'neighbour@mail.example']
+  const sealedSecret = engine.sealer.seal(secret, id)
+  await engine.store.developers.create({ id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now() })
+  const headers = { authorization: `Basic ${btoa(`${apiKey}:${secret}`)}` }
+  imap.addUser(email, { password: secret })
+  imap.append(email, 'INBOX', mail({ to: email, subject: 'Own' }))
+  const made = await call('POST', '/lite/users', userBody({ ...imap, password: secret }, email), { headers })
+  const path = `/lite/users/${String(made.json['id'])}/email_accounts/0/messages?date_before=`
+  // Seconds since 1970 that no mail has come to.
+  let before = 3_000_000_000
+  const list = () => call('GET', `${path}${(before += 1)}`, undefined, { headers })
+  await until('the mail of the neighbour', async () => (await list()).text.includes('"Own"'))
+  return list
+}
+
+/** Asks again and again until `over`; each answer is a 200. While this process stands still nobody waits for it. */
+async function longestWait(ask: () => Promise<Answer>, over: () => boolean): Promise<number> {
+  const still = standstill()
+  let most = 0
+  do {
+    const [began, lost] = [performance.now(), still.lost()]
+    const { status, text } = await ask()
+    assert.equal(status, 200, text)
+    most = Math.max(most, performance.now() - began - (still.lost() - lost))
+    await pause(10)
+  } while (!over())
+  still.stop()
+  return most
+}
+
+/** The server of the copies: it has as many messages, UIDs 1 to `exists`, and finds each of them. */
+export function searched(exists: number, uidValidity: string): NonNullable<Hooks['command']> {
   const lines = [`* ${exists} EXISTS`, `* OK [UIDVALIDITY ${uidValidity}] ok`, `* OK [UIDNEXT ${exists + 1}] ok`]
-  const uids = Array.from({ length: exists }, (_, index) => index + 1)
+  const all = () => Array.from({ length: exists }, (_, index) => index + 1).join(' ')
   return ({ name, tag, text }) => {
     if (name === 'SELECT') return { lines, tagged: 'OK done' }
     if (name !== 'UID SEARCH') return undefined
     const isExtended = text.includes(' RETURN ')
-    const found = isExtended ? `* ESEARCH (TAG "${tag}") UID ALL 1:${exists}` : `* SEARCH ${uids.join(' ')}`
+    const found = isExtended ? `* ESEARCH (TAG "${tag}") UID ALL 1:${exists}` : `* SEARCH ${all()}`
     return { lines: [found], tagged: 'OK done' }
   }
 }

@@ -46,11 +46,15 @@ export async function copyMessagesOnMongo(uri: string, messageId: string, count:
       placements: doc.placements.map((place) => ({ ...place, uid: place.uid + i })),
     }
   }
-  const atOnce = 5000
-  for (let from = 1; from <= count; from += atOnce) {
-    const some = Array.from({ length: Math.min(atOnce, count - from + 1) }, (_, n) => copyOf(from + n))
-    await messages.insertMany(some, { ordered: false })
+  const atOnce = 2000
+  const starts = Array.from({ length: Math.ceil(count / atOnce) }, (_, n) => n * atOnce + 1)[Symbol.iterator]()
+  const insert = async (): Promise<void> => {
+    for (const from of starts) {
+      const some = Array.from({ length: Math.min(atOnce, count - from + 1) }, (_, n) => copyOf(from + n))
+      await messages.insertMany(some, { ordered: false })
+    }
   }
+  await Promise.all([insert(), insert()])
 }
 
 /** Copies of one row that differ in their id. */
