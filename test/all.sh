@@ -61,16 +61,19 @@ untimed=('test/hostile/{call-log,connections,credentials,failing-writes,files,ho
 longest=('test/hostile/kills-*.test.ts' 'test/engine/accounts/model.long.test.ts' 'test/e2e/{own-writes,servers,nodes}.long.test.ts')
 MAILROOM_TEST_AT_ONCE=4 node test/run.ts --alone "${longest[@]}" 'test/**/*.long.test.ts' 'test/store/*.test.ts' "${untimed[@]}"
 
-section 'the whole service on MongoDB; and beside it two minutes of networks and mail servers that fail'
-# The bench of faults waits most of its time.
+section 'the whole service on MongoDB; and beside it kills, and two minutes of networks and mail servers that fail'
+# The bench of faults waits most of its time, and no kill waits for the tests.
 begin 'two minutes of faults' npm run bench -- faults --seconds 120 --accounts 50 --untimed
+begin 'kills of the service on MongoDB' env MAILROOM_TEST_STORE=mongodb node test/run.ts test/hostile/kills-of-the-service.test.ts
 # The other files hold no test that the store makes different: they are about mail servers, values, pages, the command line.
-on_store=('test/e2e/{burst,dovecot,dovecot-v2,operations,reseal}.long.test.ts' 'test/api/lite/messages-{anew,lists}.long.test.ts'
+on_store=('test/e2e/{burst,dovecot,dovecot-v2,reseal}.long.test.ts' 'test/api/lite/messages-{anew,lists}.long.test.ts'
   'test/engine/accounts/{own-writes,restarted,reused}.long.test.ts' 'test/engine/webhooks/{history,isolation}.long.test.ts'
   'test/{api/**,engine/accounts,engine/webhooks}/!(*.long).test.ts'
-  'test/engine/{mailboxes,readiness,recount,retention}.test.ts' '!test/api/core/{oauth1,server}.test.ts'
+  'test/engine/{mailboxes,readiness,recount,retention,oauth/tokens}.test.ts' test/connect/sign-in.test.ts
+  'test/hostile/{credentials,files,reconnect-links}.test.ts' '!test/api/core/{oauth1,server}.test.ts'
   '!test/api/cli.test.ts' '!test/engine/accounts/model*.test.ts')
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=3 node test/run.ts "${on_store[@]}"
+end 'kills of the service on MongoDB'
 end 'two minutes of faults'
 
 section 'two nodes on MongoDB, each call to either of them'
@@ -84,7 +87,8 @@ section 'test/hostile'
 MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' "${untimed[@]/#/!}"
 
 section 'test/hostile on MongoDB: what is read from the store, or written to it'
-# The others are about sockets, mail servers, parsers and pages; failing-writes and kills-of-stores take both stores.
+# The others are about sockets, mail servers, parsers and pages; failing-writes, kills-of-stores and many-messages take
+# both stores.
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone \
   'test/hostile/{call-log,event-streams,large-lists-by-api,recipients,stored-limits}.test.ts'
 
