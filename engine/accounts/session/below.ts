@@ -67,6 +67,8 @@ export interface Wire {
   on(event: 'error', listener: (error: unknown) => void): void
   on(event: 'close', listener: () => void): void
   readonly capabilities: ReadonlyMap<string, unknown>
+  /** Mailboxes of others and shared ones; false = there are none (RFC 2342). */
+  readonly namespaces?: Readonly<Record<'other' | 'shared', false | readonly unknown[]>> | undefined
   /** What the server says unasked. We read it in every state, imapflow only of a mailbox that it opened. */
   readonly untaggedHandlers: Record<string, Untagged | null>
   readonly sectionHandlers: Record<string, unknown>

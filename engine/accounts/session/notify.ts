@@ -14,7 +14,7 @@ const wanted: readonly Argument[] = [
   [atom('PERSONAL'), [...events, atom('MailboxName')]],
 ]
 
-/** false = the server has no NOTIFY, or refuses it: it tells nothing of other folders. */
+/** false = the server has no NOTIFY, or refuses it, or there are folders that are not the user's own: it tells less. */
 export async function subscribe(wire: Wire, { line, facts }: Parts): Promise<boolean> {
   if (!facts.offers('NOTIFY')) return false
   if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return false
@@ -24,5 +24,6 @@ export async function subscribe(wire: Wire, { line, facts }: Parts): Promise<boo
     if (reported !== null) facts.emit({ type: 'status', ...reported })
   }
   wire.untaggedHandlers['LIST'] = () => facts.emit({ type: 'folders' })
-  return true
+  const { other, shared } = wire.namespaces ?? {}
+  return !other && !shared
 }

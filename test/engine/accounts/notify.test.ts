@@ -69,6 +69,15 @@ suite('NOTIFY', { concurrency: true }, () => {
       { command: ({ name }) => (name === 'NOTIFY' ? { tagged: 'NO [BADEVENT (FlagChange)] no' } : undefined) },
     ],
     [
+      'folders of others besides',
+      {
+        command: ({ name }) =>
+          name === 'NAMESPACE'
+            ? { lines: ['* NAMESPACE (("" "/")) (("Others/" "/")) NIL'], tagged: 'OK done' }
+            : undefined,
+      },
+    ],
+    [
       'a lie',
       {
         send: (response, call) => (isStatus(response) && !/^(?:LIST|STATUS)$/.test(call?.name ?? '') ? null : response),
