@@ -17,7 +17,7 @@ export async function fetchTexts(
     const messages = new Map(group.map(({ message }) => [uids.get(message.id) ?? 0, message]))
     if (sections.length === 0) continue
     const read = await fetchTogether(session, messages, sections, maxBytes).catch((error: unknown) => {
-      if (!isAppError(error, 'server_refused')) throw error
+      if (!isAppError(error, 'server_refused') && !isAppError(error, 'not_found')) throw error
       return new Map<string, never>()
     })
     for (const [id, parts] of read) found.set(id, parts)

@@ -22,7 +22,14 @@ const none: ReadonlyMap<string, Buffer> = new Map()
 
 export type ReadAhead = ReturnType<typeof createReadAhead>
 
-export function createReadAhead({ mail, store, targets }: Pick<WebhookParts, 'mail' | 'store' | 'targets'>) {
+/** It may have been cut. */
+function isWhole(bytes: Buffer | undefined): bytes is Buffer {
+  return bytes !== undefined && bytes.length < textBytes
+}
+
+type Deps = Pick<WebhookParts, 'mail' | 'store' | 'targets' | 'budget'>
+
+export function createReadAhead({ mail, store, targets, budget }: Deps) {
   const kept = new LRUCache<string, ReadonlyMap<string, Buffer>>({
     maxSize: keptBytes,
     sizeCalculation: (parts) => parts.values().reduce((sum, bytes) => sum + bytes.length, 100),
@@ -34,12 +41,12 @@ export function createReadAhead({ mail, store, targets }: Pick<WebhookParts, 'ma
       ...mail,
       fetchParts(message, sections, most) {
         const parts = kept.get(message.id)
-        const isKept = parts !== undefined && sections.every((section) => parts.has(section))
+        const isKept = parts !== undefined && sections.every((section) => isWhole(parts.get(section)))
         return isKept ? Promise.resolve(parts) : mail.fetchParts(message, sections, most)
       },
       fetchHeaders(message) {
         const block = kept.get(message.id)?.get('HEADER')
-        return block !== undefined && block.length < textBytes ? Promise.resolve(block) : mail.fetchHeaders(message)
+        return isWhole(block) ? Promise.resolve(block) : mail.fetchHeaders(message)
       },
     } satisfies Mail,
     /** `behind`: ids of the messages whose callbacks follow. */
@@ -52,7 +59,7 @@ export function createReadAhead({ mail, store, targets }: Pick<WebhookParts, 'ma
       const found = await mail.fetchMany(message.accountId, wanted, textBytes).catch(failed)
       for (const [id, parts] of found) kept.set(id, parts)
     },
-    /** Of new mail; see ChangeListener.readAhead. */
+    /** Of new mail; see ChangeListener.readAhead. Where memory is short nothing is read: the session does not wait. */
     async readNew(
       outbox: readonly OutboxRecord[],
       messages: readonly MessageRecord[],
@@ -67,9 +74,19 @@ export function createReadAhead({ mail, store, targets }: Pick<WebhookParts, 'ma
         })
         if (asked.length > 0) wanted.push({ message, sections: [...new Set(asked)] })
       }
-      if (wanted.length === 0) return
-      const found = await fetchMany(wanted.slice(0, aheadMost), textBytes)
-      for (const [id, parts] of found) kept.set(id, parts)
+      const first = wanted.slice(0, aheadMost)
+      const [row] = outbox
+      if (first.length === 0 || row === undefined) return
+      const bytes = first.reduce((sum, { sections }) => sum + sections.length * textBytes, 0)
+      const owner = { developerId: row.developerId, part: row.accountId ?? '' }
+      const signal = AbortSignal.timeout(1)
+      const release = await budget.take('contents', owner, bytes, { signal }).catch(() => null)
+      if (release === null) return
+      try {
+        for (const [id, parts] of await fetchMany(first, textBytes)) kept.set(id, parts)
+      } finally {
+        release()
+      }
     },
   }
 }
