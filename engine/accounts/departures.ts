@@ -23,7 +23,8 @@ const unsettledMostMs = 15 * 60_000
  * after a UIDVALIDITY change wait for its end. Answers whether anything was held.
  */
 export async function reportGone(deps: SyncDeps, state: AccountState): Promise<boolean> {
-  if ((await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length === 0) return false
+  state.isHolding = (await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length > 0
+  if (!state.isHolding) return false
   const now = deps.now()
   const { before, areReadAnew } = heldUntil(deps, state, now)
   const isDueNow = (entry: GonePlacement, message: MessageRecord): boolean =>

@@ -57,6 +57,7 @@ function createMarks(since: () => number, ended: () => void) {
         ended()
       }
     },
+    isMarked: (path: string): boolean => waiting.has(path),
     /** There is no such folder: the mark stays only for calls that have come since. */
     forget(path: string): void {
       if (waiting.get(path)?.calls.length === 0) waiting.delete(path)

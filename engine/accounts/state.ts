@@ -89,6 +89,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     /** Nobody reads flags between two steps of a command: they may be half of what it does. */
     flagsTurn: createExclusive(),
     absent: createAbsent(deps.now),
+    /** Some message had left its folder and was not told when this was asked last (departures.ts). */
+    isHolding: false,
     /** By folder id: UNSEEN as the server reported it last. */
     reportedUnseen: new Map<string, number>(),
     folders: folders as ReadonlyMap<string, FolderRecord>,

@@ -7,10 +7,11 @@
  * INBOX is asked every MAILROOM_INBOX_POLL, and so it is in an account of which a poll found what was not pushed, until
  * it is pushed to.
  *
- * Where NOTIFY stands the server tells of the other folders, and a seldom poll looks whether it does. Else they are
- * polled MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and at twice the distance after each
- * poll without. Counts do not show the flags that others change: without CONDSTORE those of the newest messages are
- * compared at each poll until the account is quiet.
+ * Where NOTIFY stands the server tells of the other folders, except of what comes to one just before it is left: they
+ * are polled after that, and seldom besides, to look whether it does. Else they are polled MAILROOM_FOLDER_POLL after
+ * activity of the account (mail, an API call), and at twice the distance after each poll without. Counts do not show
+ * the flags that others change: without CONDSTORE those of the newest messages are compared at each poll until the
+ * account is quiet.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
  * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
@@ -88,8 +89,10 @@ export async function watchAll(
   try {
     // By LIST-STATUS one command looks at all folders.
     watch.isNotified = (await context.session.notify()) && context.session.capabilities.listStatus
+    // Since the first reading, before anybody listened.
+    watch.news = context.session.selected?.exists !== inboxCursor(context)?.exists
     // Of an earlier session: otherwise told by the poll.
-    if (watch.polledAt > 0) watch.isHolding = await reportGone(context.deps, context.state)
+    if (watch.polledAt > 0) await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (context.state.moved.isCalled()) await readForCalls(watch)
@@ -137,8 +140,8 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     closed: null as Error | null,
     leaveIdle: new AbortController(),
     polledAt: context.state.moved.lookedAt,
-    /** Some message that has left its folder is not told yet. */
-    isHolding: false,
+    /** The first time since the last poll that another folder was left: what had just come to it nobody tells. */
+    leftAt: context.state.moved.lookedAt,
     /** How long after the last poll the next one is due. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
     /** Activity since the last poll; Infinity = none. */
@@ -205,7 +208,7 @@ async function readPushed(watch: Watch): Promise<void> {
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
   if (!watch.news && !watch.flags) return
   context.state.stir()
-  await openInbox(context)
+  await toInbox(watch)
   const { news, flags } = watch
   Object.assign(watch, { news: false, flags: false })
   const folder = { ...context, folderId: inbox.id }
@@ -222,17 +225,22 @@ async function readForCalls({ context, others, folders }: Watch): Promise<void> 
   await answerCalls(others)
 }
 
-function nextPollAt({ context, polledAt, pollMs, stirredAt, looks, isNotified, isHolding, host }: Watch): number {
-  const { MAILROOM_FOLDER_POLL: often } = context.deps.config
-  if (isNotified && host.tells && !isHolding) return Math.min(polledAt + checkFactor * often, looks.at)
-  return Math.min(polledAt + pollMs, stirredAt + often, looks.at)
+function nextPollAt(watch: Watch): number {
+  const { polledAt, pollMs, stirredAt, leftAt } = watch
+  const { MAILROOM_FOLDER_POLL: often } = watch.context.deps.config
+  const isTold = watch.isNotified && watch.host.tells && !watch.context.state.isHolding
+  const at = isTold
+    ? Math.min(polledAt + checkFactor * often, leftAt + often)
+    : Math.min(polledAt + pollMs, stirredAt + often)
+  return Math.min(at, watch.looks.at)
 }
 
-/** What a poll finds is told a moment later, or never. */
-function judgeNotify(watch: Watch): void {
-  const { told, untold, host, isNotified, folders } = watch
+/** What a poll finds is told a moment later, or never. `hadLeft`: nobody could tell all of it. */
+function judgeNotify(watch: Watch, hadLeft: boolean): void {
+  const { told, untold, host, isNotified, folders, context } = watch
   if (isNotified && untold.some((path) => !told.has(path))) host.tells = false
-  watch.untold = folders.ahead().filter((path) => path !== 'INBOX' && !told.has(path))
+  const isUntold = (path: string): boolean => path !== 'INBOX' && !told.has(path) && !context.state.moved.isMarked(path)
+  watch.untold = hadLeft ? [] : folders.ahead().filter(isUntold)
   told.clear()
 }
 
@@ -246,7 +254,7 @@ function nextAskAt({ context, host, missed, askedAt }: Watch): number {
 async function ask(watch: Watch): Promise<void> {
   const { context, folders } = watch
   watch.askedAt = context.deps.now()
-  await openInbox(context)
+  await toInbox(watch)
   await context.session.noop()
   if (!watch.news && !watch.flags && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
 }
@@ -254,17 +262,18 @@ async function ask(watch: Watch): Promise<void> {
 /** Asks for the counts of all folders. INBOX moved and nothing was reported: IDLE missed something. */
 async function poll(watch: Watch): Promise<void> {
   const { context, options, folders, looks, reported, stirredAt } = watch
-  await openInbox(context)
+  await toInbox(watch)
   const look = looks.begin()
   const begunAt = context.deps.now()
-  watch.stirredAt = Number.POSITIVE_INFINITY
+  const { leftAt } = watch
+  watch.stirredAt = watch.leftAt = Number.POSITIVE_INFINITY
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   let before = inboxCursor(context)
   const moved = await folders.poll(look, async () => {
     await hearInbox(watch)
-    await openInbox(context)
+    await toInbox(watch)
     if (!(await watch.background.work())) return
-    await openInbox(context)
+    await toInbox(watch)
     // What came while another folder was open could not be pushed.
     before = inboxCursor(context)
   })
@@ -273,17 +282,17 @@ async function poll(watch: Watch): Promise<void> {
   const compares = watch.pollMs < quietFactor * often
   if (compares && !moved.includes('INBOX')) await compareInbox(context)
   const uncompared = compares ? folders.uncompared() : []
+  judgeNotify(watch, leftAt < Number.POSITIVE_INFINITY)
   context.state.moved.found(
     [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
     Math.min(begunAt, folders.askedAt),
   )
-  watch.isHolding = await reportGone(context.deps, context.state)
-  judgeNotify(watch)
+  const isHolding = await reportGone(context.deps, context.state)
   if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const isQuiet = moved.length === 0 && !look && !watch.isHolding && stirredAt === Number.POSITIVE_INFINITY
+  const isQuiet = moved.length === 0 && !look && !isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }
@@ -292,7 +301,7 @@ async function poll(watch: Watch): Promise<void> {
 async function hearInbox(watch: Watch): Promise<void> {
   const { session, deps } = watch.context
   if (deps.now() - watch.heardAt >= turnMs) {
-    await (session.selected?.path === 'INBOX' ? session.noop() : openInbox(watch.context))
+    await (session.selected?.path === 'INBOX' ? session.noop() : toInbox(watch))
     watch.heardAt = deps.now()
   }
   await readForCalls(watch)
@@ -306,7 +315,7 @@ async function giveWay(watch: Watch): Promise<void> {
   if (watch.isGivingWay || open === null) return
   watch.isGivingWay = true
   await hearInbox(watch).finally(() => (watch.isGivingWay = false))
-  if (open.path === 'INBOX') await openInbox(watch.context)
+  if (open.path === 'INBOX') await toInbox(watch)
   else if ((await session.select(open.path)).uidValidity !== open.uidValidity) throw goneMeanwhile()
 }
 
@@ -314,6 +323,12 @@ async function compareInbox(context: SyncContext): Promise<void> {
   const { id: folderId, cursor } = context.state.folderByPath('INBOX') ?? {}
   if (folderId !== undefined && cursor && !hasModseqs(context.session, cursor))
     await syncFlags({ ...context, folderId }, null)
+}
+
+async function toInbox(watch: Watch): Promise<void> {
+  const { session, deps } = watch.context
+  if (session.selected !== null && session.selected.path !== 'INBOX') watch.leftAt = Math.min(watch.leftAt, deps.now())
+  await openInbox(watch.context)
 }
 
 const inboxCursor = ({ state }: SyncContext): FolderCursor | null => state.folderByPath('INBOX')?.cursor ?? null
@@ -326,7 +341,7 @@ function hasNews(before: FolderCursor | null, after: FolderCursor | null): boole
 async function idle(watch: Watch): Promise<void> {
   const { context, options, signal, background } = watch
   const { now } = context.deps
-  await openInbox(context)
+  await toInbox(watch)
   watch.leaveIdle = new AbortController()
   const isTold = watch.news || watch.flags || watch.heard.size > 0
   if (isTold || watch.closed !== null || signal.aborted || background.isDue()) return
