@@ -343,7 +343,7 @@ async function firstRead(deps: SyncDeps, { session, state }: Connection, progres
   state.onProgress(progress)
   const begunAt = deps.now()
   const moved = await createFolderPoll(context).list()
-  // It says of every folder whether it is as the index has it: no poll need follow at once.
+  // The list says of every folder whether the index has it as it is: no poll need follow at once.
   if (session.capabilities.listStatus && session.capabilities.condstore)
     state.moved.found(
       moved.filter((path) => path !== 'INBOX'),

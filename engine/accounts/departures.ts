@@ -20,11 +20,11 @@ const unsettledMostMs = 15 * 60_000
 /**
  * Tells what is due. What our own commands took away waits only for the folders that were known to have moved by then;
  * a move that does not show in its new folder is held like any other. Entries of a folder that is still being read anew
- * after a UIDVALIDITY change wait for its end. Answers whether anything was held.
+ * after a UIDVALIDITY change wait for its end. The state says from then on whether anything was held.
  */
-export async function reportGone(deps: SyncDeps, state: AccountState): Promise<boolean> {
+export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
   state.isHolding = (await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length > 0
-  if (!state.isHolding) return false
+  if (!state.isHolding) return
   const now = deps.now()
   const { before, areReadAnew } = heldUntil(deps, state, now)
   const isDueNow = (entry: GonePlacement, message: MessageRecord): boolean =>
@@ -38,7 +38,6 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<b
     if (found.length < limit) break
     if (due.length === 0) limit *= 4
   }
-  return true
 }
 
 type IsDue = (entry: GonePlacement, message: MessageRecord) => boolean

@@ -292,7 +292,7 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   })
 }
 
-/** Whatever its counts are. */
+/** The folder is to be read whatever its counts are. */
 function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, folder: FolderRecord | null): boolean {
   if (!folder?.cursor) return true
   const { cursor } = folder

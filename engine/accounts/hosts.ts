@@ -3,7 +3,7 @@
 export interface KnownHost {
   /** The host has pushed to an IDLE of one of its accounts. */
   pushes: boolean
-  /** false = polls have found twice in a row what NOTIFY had not told. */
+  /** false = NOTIFY has told of some mail neither before nor after a poll found it. */
   tells: boolean
   /** Old messages that it gives while the watching session may be away from its news. */
   page: number

@@ -89,7 +89,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     /** Nobody reads flags between two steps of a command: they may be half of what it does. */
     flagsTurn: createExclusive(),
     absent: createAbsent(deps.now),
-    /** Some message had left its folder and was not told when this was asked last (departures.ts). */
+    /** Some message had left its folder and was not told when departures were looked at last (departures.ts). */
     isHolding: false,
     /** By folder id: UNSEEN as the server reported it last. */
     reportedUnseen: new Map<string, number>(),
@@ -107,8 +107,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       if (folder !== undefined) folders.set(folderId, { ...folder, ...stored })
     },
     /**
-     * Writes one batch, one at a time per account, and tells the listener; what the session does `before` it is told,
-     * holds up no other batch. Rejects with `lease_lost` when another owner has taken the account over.
+     * Writes one batch, one at a time per account, and tells the listener, after the work of `before`, which holds up
+     * no other batch. Rejects with `lease_lost` when another owner has taken the account over.
      */
     async commit(folderId: string, build: Build, before?: (applied: Applied) => Promise<void>): Promise<void> {
       const applied = await exclusive(() => deps.writing.run(() => write(inner, folderId, build)))

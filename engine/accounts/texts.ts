@@ -4,7 +4,7 @@ import { isAppError } from '../errors.ts'
 import type { Session } from './session/index.ts'
 import type { ManyParts, WantedParts } from './types.ts'
 
-/** Messages that lie at these UIDs, by message id. What the server refuses to give so is absent. */
+/** Messages that lie at these UIDs, by message id. Parts that the server refuses to give so are absent. */
 export async function fetchTexts(
   session: Session,
   uids: ReadonlyMap<string, number>,

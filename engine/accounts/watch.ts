@@ -89,9 +89,9 @@ export async function watchAll(
   try {
     // By LIST-STATUS one command looks at all folders.
     watch.isNotified = (await context.session.notify()) && context.session.capabilities.listStatus
-    // Since the first reading, before anybody listened.
+    // Mail may have come since the first reading, before anybody listened.
     watch.news = context.session.selected?.exists !== inboxCursor(context)?.exists
-    // Of an earlier session: otherwise told by the poll.
+    // Departures of an earlier session: otherwise the poll tells them.
     if (watch.polledAt > 0) await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
@@ -140,7 +140,7 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     closed: null as Error | null,
     leaveIdle: new AbortController(),
     polledAt: context.state.moved.lookedAt,
-    /** The first time since the last poll that another folder was left: what had just come to it nobody tells. */
+    /** Another folder was first left then, since the last poll: nobody tells of mail that had just come there. */
     leftAt: context.state.moved.lookedAt,
     /** How long after the last poll the next one is due. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
@@ -235,7 +235,10 @@ function nextPollAt(watch: Watch): number {
   return Math.min(at, watch.looks.at)
 }
 
-/** What a poll finds is told a moment later, or never. `hadLeft`: nobody could tell all of it. */
+/**
+ * A folder that a poll finds is told a moment later, or never. `hadLeft`: a folder was left since the last poll, of
+ * which nobody could tell all.
+ */
 function judgeNotify(watch: Watch, hadLeft: boolean): void {
   const { told, untold, host, isNotified, folders, context } = watch
   if (isNotified && untold.some((path) => !told.has(path))) host.tells = false
@@ -287,12 +290,12 @@ async function poll(watch: Watch): Promise<void> {
     [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
     Math.min(begunAt, folders.askedAt),
   )
-  const isHolding = await reportGone(context.deps, context.state)
+  await reportGone(context.deps, context.state)
   if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const isQuiet = moved.length === 0 && !look && !isHolding && stirredAt === Number.POSITIVE_INFINITY
+  const isQuiet = moved.length === 0 && !look && !context.state.isHolding && stirredAt === Number.POSITIVE_INFINITY
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }

@@ -52,8 +52,8 @@ export function cursorOf({ state, folderId }: InFolder): FolderCursor {
 export type Build = (cursor: FolderCursor, folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
 /** Writes one batch of the folder, built from its newest cursor; null = there is nothing to write. */
-export function commit(at: InFolder, build: Build): Promise<void> {
-  return at.state.commit(at.folderId, (folder) => build(cursorOf(at), folder))
+export function commit(at: InFolder, build: Build, before?: Parameters<AccountState['commit']>[2]): Promise<void> {
+  return at.state.commit(at.folderId, (folder) => build(cursorOf(at), folder), before)
 }
 
 export function moveCursor(at: InFolder, move: (cursor: FolderCursor) => FolderCursor): Promise<void> {
@@ -137,14 +137,13 @@ interface Reading {
 }
 
 export async function storeRead(context: FolderContext, reading: Reading): Promise<void> {
-  const { state, deps, session, folderId } = context
+  const { state, deps, session } = context
   const { messages, source, move } = reading
   const read = await recognised(context, reading)
   const ids = read.map((message) => message.id)
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
-  const build = async (folder: FolderRecord): Promise<BatchParts> => {
-    const cursor = cursorOf(context)
+  const build: Build = async (cursor, folder) => {
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
@@ -154,7 +153,7 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
     if (source === 'live') found = changes
     return { cursor: next, added, changes, old, contacts }
   }
-  await state.commit(folderId, build, async ({ outbox }) => {
+  await commit(context, build, async ({ outbox }) => {
     deps.metrics.messagesIndexed.inc({ source }, messages.length)
     measure(deps, found, seenAt)
     const uids = new Map(read.map(({ id, fetched }) => [id, fetched.uid]))

@@ -22,7 +22,7 @@ const none: ReadonlyMap<string, Buffer> = new Map()
 
 export type ReadAhead = ReturnType<typeof createReadAhead>
 
-/** It may have been cut. */
+/** Longer texts may have been cut. */
 function isWhole(bytes: Buffer | undefined): bytes is Buffer {
   return bytes !== undefined && bytes.length < textBytes
 }

@@ -9,7 +9,7 @@ import { createUser, createWebhook } from '../support/users.ts'
 import { until } from '../support/until.ts'
 import { type Both, callRounds, inTurn, type Next, unknownId } from './lib/calls.ts'
 import { baselineCommit, checkOut } from './lib/checkout.ts'
-import { counterOf, watchingGauge } from './lib/metrics.ts'
+import { allWatched } from './lib/metrics.ts'
 import { benchMail } from './lib/mail.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
@@ -255,8 +255,7 @@ async function startRounds({ services, mailboxes, plan }: Stage): Promise<Pair[]
     const [before, now] = await both(services, async (service) => {
       await service.stop()
       await service.start()
-      const watching = async () => (await counterOf(service, watchingGauge)) === mailboxes.length
-      await until('all are watched', watching, { withinMs: 120_000, everyMs: 250 })
+      await allWatched(service, mailboxes.length, 120_000)
       await rest(2)
       return cpuNanosOf(service.pid)
     })

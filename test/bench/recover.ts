@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import { benchId, benchMail } from './lib/mail.ts'
 import { cpuNanosOf } from './lib/processor.ts'
-import { counterOf, watchingGauge } from './lib/metrics.ts'
+import { allWatched, counterOf, watchingGauge } from './lib/metrics.ts'
 import type { BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
@@ -48,10 +48,7 @@ export async function recover(options: BenchOptions): Promise<boolean> {
     await inParallel(fleet.users, 8, (id) =>
       fleet.service.ok('POST', `/lite/users/${id}/webhooks`, { callback_url: `${fleet.receiver.url}/mail` }),
     )
-    await until('all watch', async () => (await counterOf(fleet.service, watchingGauge)) === accounts, {
-      withinMs: patienceMs,
-      everyMs: 500,
-    })
+    await allWatched(fleet.service, accounts, patienceMs)
     return report(options, accounts, floor, await service(fleet, seconds))
   } finally {
     await fleet.remove()

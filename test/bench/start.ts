@@ -7,9 +7,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { startService, type Service } from '../support/service.ts'
-import { until } from '../support/until.ts'
 import { createUser, type MailServer } from '../support/users.ts'
-import { counterOf, watchingGauge } from './lib/metrics.ts'
+import { allWatched } from './lib/metrics.ts'
 import { openBenchStore, type BenchOptions } from './lib/options.ts'
 import { inParallel } from './lib/parallel.ts'
 import { cpuNanosOf } from './lib/processor.ts'
@@ -40,7 +39,7 @@ export async function start(options: BenchOptions): Promise<boolean> {
     await service.start()
     const readySeconds = round((performance.now() - began) / 1000)
     const emptyKib = service.rssKib()
-    await allWatch(service, accounts)
+    await allWatched(service, accounts, patienceMs)
     const allSeconds = round((performance.now() - began) / 1000)
     const cpuMs = round(cpuNanosOf(service.pid) / 1e6 / accounts)
     await pause(restSeconds * 1000)
@@ -58,13 +57,8 @@ async function connect(service: Service, server: MailServer, accounts: number): 
   const names = Array.from({ length: accounts }, (_, index) => `u${index}@bench.example`)
   const began = performance.now()
   await inParallel(names, 16, (name) => createUser(service, server, name))
-  await allWatch(service, accounts)
+  await allWatched(service, accounts, patienceMs)
   say(`${accounts} accounts were made in ${round((performance.now() - began) / 1000)} s`)
-}
-
-async function allWatch(service: Service, accounts: number): Promise<void> {
-  const watching = (): Promise<number> => counterOf(service, watchingGauge)
-  await until('all watch', async () => (await watching()) === accounts, { withinMs: patienceMs, everyMs: 500 })
 }
 
 interface Figures {

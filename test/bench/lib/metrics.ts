@@ -1,5 +1,6 @@
 /** Reads the service's own metrics. */
 import type { Service } from '../../support/service.ts'
+import { until } from '../../support/until.ts'
 
 /** How many accounts are watched. */
 export const watchingGauge = 'mailroom_accounts{tag="watching"}'
@@ -11,4 +12,9 @@ export async function counterOf(service: Service, name: string): Promise<number>
     .split('\n')
     .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}
+
+export async function allWatched(service: Service, accounts: number, withinMs: number): Promise<void> {
+  const isReached = async (): Promise<boolean> => (await counterOf(service, watchingGauge)) === accounts
+  await until('all accounts are watched', isReached, { withinMs, everyMs: 500 })
 }
