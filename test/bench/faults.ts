@@ -20,10 +20,14 @@ import { round } from './lib/statistics.ts'
 
 const appendEveryMs = 100
 const faultEveryMs = 4000
-/** Dead connections are found by IDLE's renewal, and a rejected login is tried again: both sooner than by default. */
+/**
+ * Dead connections are found by IDLE's renewal, and rejected logins are tried again: both sooner than by default. Three
+ * changes of the password in a row make an account DISABLED: the probe of such an account brings it back.
+ */
 const env = {
   MAILROOM_IDLE_RENEW: '30s',
   MAILROOM_BACKOFF_AUTH: '10s',
+  MAILROOM_DISABLED_PROBE: '10s',
   MAILROOM_BACKOFF_MAX: '30s',
   MAILROOM_UIDVALIDITY_CHANGES: '1000',
 }
@@ -189,6 +193,8 @@ interface Figures {
   readonly growth: readonly [second: number, last: number]
 }
 
+const clock = (ms: number): string => `${Math.round(ms / 1000)} s`
+
 function report(options: BenchOptions, { arrivals }: Stage, figures: Figures): boolean {
   const { bad, unhandled, growth, done } = figures
   const [second, last] = growth.map(round)
@@ -196,7 +202,8 @@ function report(options: BenchOptions, { arrivals }: Stage, figures: Figures): b
   const [inbox, inFolders] = ['honest', 'folder'].map((name) =>
     kept(arrivals.all.filter(({ series }) => series === name)),
   )
-  const { lost = 0, repeated = 0, sent = 0, outOfOrder = 0 } = inbox ?? {}
+  const { lost = 0, repeated = 0, sent = 0, outOfOrder: late = [] } = inbox ?? {}
+  const outOfOrder = late.length
   const told = {
     sent: sent + (inFolders?.sent ?? 0),
     lost: lost + (inFolders?.lost ?? 0),
@@ -220,10 +227,10 @@ function report(options: BenchOptions, { arrivals }: Stage, figures: Figures): b
   const isWhole = told.lost + told.repeated + outOfOrder + bad.length + unhandled === 0
   const ok = isWhole && (options.untimed || (last ?? 0) <= (second ?? 0) * 1.05)
   const wrong = arrivals.all
-    .filter((one) => one.told !== 1)
+    .filter((one) => one.told !== 1 || late.includes(one))
     .map(
-      ({ id, mailbox, told: times, sentAt }) =>
-        `${id} in ${mailbox}, sent at ${Math.round(sentAt / 1000)} s: told ${times} times`,
+      ({ id, mailbox, told: times, sentAt, toldAt }) =>
+        `${id} in ${mailbox}, sent at ${clock(sentAt)}: told ${times} times, first at ${clock(toldAt ?? NaN)}`,
     )
   if (!isWhole) for (const line of [...done, ...bad, ...wrong.slice(0, 20)]) say(`  ${line}`)
   say(

@@ -203,7 +203,8 @@ function sayHeld(service: Service): void {
 }
 
 function report({ store, untimed }: BenchOptions, figures: Figures): boolean {
-  const { sent, lost, repeated, outOfOrder, overP99Ms, healthMs, listMs, peakMib, restarts } = figures
+  const { sent, lost, repeated, overP99Ms, healthMs, listMs, peakMib, restarts } = figures
+  const outOfOrder = figures.outOfOrder.length
   table(
     ['honest mail', 'lost', 'repeated', 'out of order', 'over p99', '/healthz over', 'list', 'MiB', 'restarts'],
     [[sent, lost, repeated, outOfOrder, overP99Ms, round(healthMs), round(listMs), peakMib, restarts]],
@@ -213,6 +214,6 @@ function report({ store, untimed }: BenchOptions, figures: Figures): boolean {
   const ok = whole && (untimed || (quick && peakMib <= goal.residentMib))
   const words = `nothing lost, repeated or out of order; p99 within ${goal.overP99Ms} ms of the floor, /healthz ${goal.healthMs} ms of a bare server, a list ${goal.listMs} ms, ${goal.residentMib} MiB`
   say(`goal: ${words}: ${ok ? 'met' : 'MISSED'}`)
-  jsonLine('soak', { store, ...figures, ok })
+  jsonLine('soak', { store, ...figures, outOfOrder, ok })
   return ok
 }

@@ -5,19 +5,20 @@ export interface Kept {
   readonly sent: number
   readonly lost: number
   readonly repeated: number
-  readonly outOfOrder: number
+  /** Told before a message that was sent earlier to the same mailbox. */
+  readonly outOfOrder: readonly Arrival[]
 }
 
 export function kept(mail: readonly Arrival[]): Kept {
   const byMailbox = Map.groupBy(mail, ({ mailbox }) => mailbox)
-  const late = [...byMailbox.values()].flatMap((own) => {
-    const told = own.toSorted((a, b) => a.sentAt - b.sentAt).map(({ toldAt }) => toldAt ?? Infinity)
-    return told.filter((at, index) => at < (told[index - 1] ?? 0))
+  const outOfOrder = [...byMailbox.values()].flatMap((own) => {
+    const told = own.filter(({ toldAt }) => toldAt !== null).toSorted((a, b) => a.sentAt - b.sentAt)
+    return told.filter(({ toldAt }, index) => (toldAt ?? 0) < (told[index - 1]?.toldAt ?? 0))
   })
   return {
     sent: mail.length,
     lost: mail.filter(({ told }) => told === 0).length,
     repeated: mail.filter(({ told }) => told > 1).length,
-    outOfOrder: late.length,
+    outOfOrder,
   }
 }
