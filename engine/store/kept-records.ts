@@ -1,82 +1,73 @@
 /**
- * Users, their email accounts and the folders of accounts, kept in memory by id: most API calls begin with them. Every
- * write of this process passes here and takes away what it may change, when it begins and again when it has ended: a
- * read that began in between may have seen the record as it was. Of a user whose slot another node owns nothing is
- * kept: that node writes it.
+ * Keeps users, their email accounts, the folders of accounts and totals of mail in memory by id: most API calls begin
+ * with them. Every write of this process passes here and forgets the records that the write may change, both before and
+ * after: a read in between may have seen the former record. Records of a user whose slot another node owns are not
+ * kept, since that node writes them.
  */
+import { LRUCache } from 'lru-cache'
 import type { MailTotals, Store } from './port.ts'
 import type { AccountRecord, FolderRecord, UserRecord } from './records.ts'
 
-/** Records of each kind that are kept at most; the oldest entries go first. */
+/** The most records of each kind in memory. */
 const most = { users: 10_000, accounts: 20_000, folders: 50_000, totals: 20_000 }
 
-/** Answers by key, no more than `most` records in all. An answer that is under way is kept too, and forgotten alike. */
-class Kept<T> {
-  readonly #most: number
+/** Answers by key. Past `mostRecords` the least recently used are dropped. A pending read counts as one record. */
+class Kept<T> extends LRUCache<string, Promise<T>> {
   readonly #sizeOf: (value: T) => number
-  readonly #entries = new Map<string, { readonly answer: Promise<T>; size: number }>()
-  #size = 0
 
   constructor(mostRecords: number, sizeOf: (value: T) => number) {
-    this.#most = mostRecords
+    super({ maxSize: mostRecords })
     this.#sizeOf = sizeOf
   }
 
-  get(key: string, read: () => Promise<T>): Promise<T> {
-    const known = this.#entries.get(key)
-    if (known !== undefined) return known.answer
-    const entry = { answer: read(), size: 1 }
-    this.#entries.set(key, entry)
-    this.#size += 1
-    entry.answer.then(
+  answer(key: string, read: () => Promise<T>): Promise<T> {
+    const known = this.get(key)
+    if (known !== undefined) return known
+    const answer = read()
+    this.set(key, answer, { size: 1 })
+    const isKept = (): boolean => this.peek(key) === answer
+    answer.then(
       (value) => {
-        if (this.#entries.get(key) !== entry) return
-        const size = this.#sizeOf(value)
-        this.#size += size - entry.size
-        entry.size = size
-        this.#makeRoom()
+        if (!isKept()) return
+        // the cache takes the size of a value only when it adds the value
+        this.delete(key)
+        this.set(key, answer, { size: Math.max(1, this.#sizeOf(value)) })
       },
       () => {
-        if (this.#entries.get(key) === entry) this.forget(key)
+        if (isKept()) this.delete(key)
       },
     )
-    return entry.answer
-  }
-
-  forget(key: string): void {
-    this.#size -= this.#entries.get(key)?.size ?? 0
-    this.#entries.delete(key)
-  }
-
-  clear(): void {
-    this.#entries.clear()
-    this.#size = 0
-  }
-
-  #makeRoom(): void {
-    for (const key of this.#entries.keys()) {
-      if (this.#size <= this.#most) return
-      this.forget(key)
-    }
+    return answer
   }
 }
 
-/** Accounts written since the start of the process whose version is known by name. */
+/** Index of kept records: id → owner. The records of an owner whose id is dropped could not be found to forget them. */
+function createIndex(mostIds: number, dropped: (owner: string) => void): LRUCache<string, string> {
+  return new LRUCache({
+    maxSize: mostIds,
+    sizeCalculation: () => 1,
+    dispose: (owner, _, reason) => {
+      if (reason === 'evict') dropped(owner)
+    },
+  })
+}
+
+/** The most accounts with a version of their own. */
 const mostVersions = 100_000
 
 export interface KeptStore extends Store {
-  /** Slots have changed hands, or another node has written for this one. */
+  /** Called when slots have changed hands, or another node has written records of this node's users. */
   readonly forgetKept: () => void
   readonly messages: Store['messages'] & {
     /**
-     * Another number after each write to the account's mail: an answer made before it is good while it is the same. Not
-     * a number while mail is being written: the store may show the mail before, between, and after.
+     * Changes with each write to the account's mail; an answer from the store is valid while the version stays the
+     * same. NaN during a write: the store may show any state from before to after the write.
      */
     version(accountId: string): number
   }
 }
 
-/** The same store, whose users, lists of accounts and of folders, and totals of accounts are answered from memory. */
+/** The store, with users, lists of accounts and folders, and totals of accounts answered from memory. */
 export function keepRecords(store: Store): KeptStore {
   const kept = new KeptRecords(store.nodes)
   return {
@@ -94,15 +85,14 @@ export function keepRecords(store: Store): KeptStore {
       ...store.sync,
       async apply(batch) {
         kept.writeMail(batch.accountId, true)
+        // a batch whose answer was lost may be written
+        let turned = true
         try {
           const applied = await store.sync.apply(batch)
-          if (applied.turned) kept.forgetAccount(batch.accountId)
+          turned = applied.turned
           return applied
-        } catch (error) {
-          // Its answer may be lost, and it written.
-          kept.forgetAccount(batch.accountId)
-          throw error
         } finally {
+          if (turned) kept.forgetAccount(batch.accountId)
           kept.writeMail(batch.accountId, false)
         }
       },
@@ -117,18 +107,20 @@ export function keepRecords(store: Store): KeptStore {
 
 class KeptRecords {
   readonly users = new Kept<UserRecord | null>(most.users, () => 1)
-  /** Of a user, oldest first. */
+  /** By user id, oldest first. */
   readonly accounts = new Kept<AccountRecord[]>(most.accounts, ({ length }) => length)
+  /** By account id. */
   readonly folders = new Kept<FolderRecord[]>(most.folders, ({ length }) => length)
   readonly totals = new Kept<MailTotals>(most.totals, () => 1)
-  /** Of what is kept: account id → user id, folder id → account id. */
-  readonly userOf = createIndex(most.accounts, (userId) => this.accounts.forget(userId))
-  readonly accountOf = createIndex(most.folders, (accountId) => this.forgetMail(accountId))
+  /** Account id → user id. */
+  readonly userOf = createIndex(2 * most.accounts, (userId) => this.accounts.delete(userId))
+  /** Folder id → account id. */
+  readonly accountOf = createIndex(2 * most.folders, (accountId) => this.forgetMail(accountId))
   readonly #versions = new Map<string, number>()
-  /** Writes under way to the mail of an account. */
+  /** How many writes to the account's mail are running. */
   readonly #writing = new Map<string, number>()
   #count = 0
-  /** Of every account without a version of its own. */
+  /** The version of accounts that are not in `#versions`. */
   #oldestVersion = 0
   readonly #nodes: Store['nodes']
 
@@ -136,12 +128,12 @@ class KeptRecords {
     this.#nodes = nodes
   }
 
-  /** Whether this process writes all of the user. */
+  /** Whether this process writes all records of the user. */
   isOwn(userId: string): boolean {
     return this.#nodes.owns(userId)
   }
 
-  /** Of an account whose user is not known nothing is kept where others may write it. */
+  /** An account whose user is unknown is this process's only if no other process owns a slot. */
   #isOwnMail(accountId: string): boolean {
     const userId = this.userOf.get(accountId)
     return userId === undefined ? this.#nodes.ownsAll() : this.isOwn(userId)
@@ -153,9 +145,9 @@ class KeptRecords {
       : (this.#versions.get(accountId) ?? this.#oldestVersion)
   }
 
-  /** While mail is being written, the store is asked: a read may see what is there between two steps of the write. */
+  /** Reads the store during a write to the account's mail: the answer may be a state between two steps of the write. */
   ofMail<T>(answers: Kept<T>, accountId: string, read: () => Promise<T>): Promise<T> {
-    return this.#writing.has(accountId) || !this.#isOwnMail(accountId) ? read() : answers.get(accountId, read)
+    return this.#writing.has(accountId) || !this.#isOwnMail(accountId) ? read() : answers.answer(accountId, read)
   }
 
   writeMail(accountId: string, begun: boolean): void {
@@ -166,19 +158,18 @@ class KeptRecords {
   }
 
   forgetUser(id: string): void {
-    this.users.forget(id)
-    this.accounts.forget(id)
+    this.users.delete(id)
+    this.accounts.delete(id)
   }
 
   forgetAccount(id: string): void {
     const userId = this.userOf.get(id)
-    if (userId !== undefined) this.accounts.forget(userId)
+    if (userId !== undefined) this.accounts.delete(userId)
   }
 
   forgetMail(accountId: string): void {
-    this.folders.forget(accountId)
-    this.totals.forget(accountId)
-    this.#versions.delete(accountId)
+    this.folders.delete(accountId)
+    this.totals.delete(accountId)
     this.#versions.set(accountId, (this.#count += 1))
     if (this.#versions.size > mostVersions) this.#forgetVersions()
   }
@@ -211,9 +202,9 @@ function keptUsers({ users }: Store, kept: KeptRecords): Store['users'] {
     ...writes(users, ['create', 'createWithAccount'], ({ id }) => kept.forgetUser(id)),
     async get(developerId, id) {
       if (!kept.isOwn(id)) return users.get(developerId, id)
-      const user = await kept.users.get(id, () => users.get(developerId, id))
-      // Nothing was found for this developer: that says nothing to another one.
-      if (user === null) kept.users.forget(id)
+      const user = await kept.users.answer(id, () => users.get(developerId, id))
+      // another developer may ask for the user, and own it
+      if (user === null) kept.users.delete(id)
       return user?.developerId === developerId ? user : null
     },
   }
@@ -226,7 +217,7 @@ function keptAccounts({ accounts }: Store, kept: KeptRecords): Store['accounts']
       for (const { id } of listed) kept.userOf.set(id, userId)
       return listed
     }
-    const all = await (kept.isOwn(userId) ? kept.accounts.get(userId, read) : read())
+    const all = await (kept.isOwn(userId) ? kept.accounts.answer(userId, read) : read())
     const status = filter?.status
     return status === undefined ? all : all.filter((account) => account.status === status)
   }
@@ -258,7 +249,7 @@ function keptFolders({ folders }: Store, kept: KeptRecords): Store['folders'] {
   }
 }
 
-/** Methods that write; `forget` takes what the write may change, by its first argument, before and after it. */
+/** Wraps methods that write: `forget` gets the first argument before (`begun`) and after the write. */
 function writes<T extends object, K extends keyof T>(
   part: T,
   names: readonly K[],
@@ -280,20 +271,3 @@ function writes<T extends object, K extends keyof T>(
 }
 
 type FirstOf<M> = M extends (first: infer A, ...rest: never[]) => unknown ? A : never
-
-/** A name that is let go takes along what is kept of its owner: nobody could find that again to forget it. */
-function createIndex(mostRecords: number, letGo: (owner: string) => void) {
-  const owners = new Map<string, string>()
-  return {
-    get: (id: string): string | undefined => owners.get(id),
-    set(id: string, owner: string): void {
-      owners.delete(id)
-      owners.set(id, owner)
-      if (owners.size <= 2 * mostRecords) return
-      const [oldest] = owners
-      if (oldest === undefined) return
-      owners.delete(oldest[0])
-      letGo(oldest[1])
-    },
-  }
-}
