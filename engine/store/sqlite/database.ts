@@ -1,10 +1,10 @@
 /**
- * The embedded database: one file and one connection, since another one would undo its cache of pages with every
- * commit. Reads share a read transaction up to the next write: taking its lock costs more than most of them.
+ * The embedded database: one file and one connection, since the commits of a second connection would empty the page
+ * cache. Reads share a read transaction until the next write: the lock of a transaction costs more than most reads.
  *
- * A write is one transaction. Those asked for in the same turn of the event loop share one BEGIN … COMMIT, each in its
- * own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is answered before
- * the common commit. A transaction never gives up the thread, so nothing sees half of one.
+ * Writes of the same turn of the event loop share one BEGIN … COMMIT, so that the disk syncs once. Each write has its
+ * own savepoint and fails alone; its promise settles after the common commit. Transactions are synchronous, so no other
+ * code sees half of one.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
@@ -19,42 +19,40 @@ export interface Database extends Statements {
   read<T>(work: () => T): Promise<T>
   /** First column of every row, parsed as JSON; see LongRead. */
   readLong(read: LongRead): Promise<unknown[]>
-  /** `work` may be undone, but is never run twice. */
+  /** Runs `work` once; a failed commit undoes it. */
   write<T>(work: () => T): Promise<T>
-  /**
-   * The same for what a power loss may take (a crash of the process does not): its commit does not wait for the disk.
-   */
+  /** A write whose commit does not wait for the disk: a power loss may undo it, a crash of the process does not. */
   writeUnsynced<T>(work: () => T): Promise<T>
   close(): void
 }
 
-/** A read whose work no index bounds: it runs in another thread where it might hold the loop. */
+/** A read that may scan many rows; a long scan runs in a reader thread. */
 export interface LongRead extends Sql {
-  /** The developer whose read it is. */
+  /** The id of the developer that reads, or a query for the id. */
   readonly owner: string | Sql
-  /** The rows that it looks through, in the order of an index; null = an index bounds its work. */
+  /** The rows to scan, in the order of an index; null = an index bounds the scan. */
   readonly walk: Sql | null
-  /** The same read of the first `walkedHere` rows of the walk: whole when it answers so many rows. */
+  /** The same read over the first `walkedHere` rows of the walk: the answer is complete with `enough` rows. */
   readonly quick?: Sql & { readonly enough: number }
 }
 
-/** Rows looked through in the main thread: 5 ms, and 25 ms where none of their pages is in memory. */
+/** The most rows scanned in the main thread: 5 ms, or 25 ms when no page of the rows is in memory. */
 export const walkedHere = 1000
 
-/** A page behind so many rows, which an index walks too. */
+/** Whether the page ends behind so many rows that even an index scan is long. */
 export function isFar({ limit = 0, offset = 0 }: Partial<Page>): boolean {
   return limit + offset > walkedHere
 }
 
-/** A group of writes ends here, so that reads are not kept waiting. */
+/** The longest group of writes; reads wait for the group. */
 const groupMs = 10
 
-/** What another process wrote is seen no later than this. */
+/** The longest shared read transaction; writes of other processes become visible with the next one. */
 const sharedReadMs = 20
 
 /**
- * `busyMs`: longest wait for another process that holds the write lock. One line, with path and cause, when it cannot
- * be opened: AppError `bad_request` when the file is no SQLite database, `store_unavailable` otherwise.
+ * `busyMs`: longest wait for another process that holds the write lock. Throws AppError `bad_request` when the file is
+ * no SQLite database, `store_unavailable` when it cannot be opened; the message is one line with path and cause.
  */
 export function openDatabase(path: string, sync: SyncMode, busyMs: number): Database {
   let connection: DatabaseSync | null = null
@@ -71,10 +69,11 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
 }
 
 interface Job {
-  /** Its commit waits for the disk, as far as the database does at all. */
+  /** Whether the commit waits for the disk, as far as the database does at all. */
   readonly synced: boolean
-  readonly run: () => void
-  readonly settle: (failure: unknown) => void
+  /** Does the work. Returns a function that resolves the caller's promise, to be called after the commit. */
+  readonly run: () => () => void
+  readonly reject: (error: Error) => void
 }
 
 function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Readers): Database {
@@ -94,10 +93,22 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Reade
     new Promise((resolve, reject) => {
       if (queue.length === 0) workAsNobody(() => setImmediate(flush))
       const owner = currentOwner()
-      queue.push(jobOf(() => measured(work, owner), synced, resolve, reject))
+      const run = (): (() => void) => {
+        const value = measured(work, owner)
+        return () => resolve(value)
+      }
+      queue.push({ synced, run, reject })
     })
   const shareRead = readSharing(connection, statements)
-  const read = <T>(work: () => T): Promise<T> => settled(work, shareRead)
+  // eslint-disable-next-line @typescript-eslint/require-await -- a rejection, never a throw
+  const read = async <T>(work: () => T): Promise<T> => {
+    try {
+      shareRead()
+      return measured(work)
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
   return {
     ...statements,
     read,
@@ -135,7 +146,7 @@ async function readLong(asked: LongRead, { statements, read, readers }: Ways): P
   }
 }
 
-/** Between transactions: whether the next commit waits for the disk. One that does takes along those before it. */
+/** Between transactions: sets whether the next commit waits for the disk; such a commit syncs earlier ones too. */
 function syncSwitch(statements: Statements, sync: SyncMode): (jobs: readonly Job[]) => void {
   let current = sync
   return (jobs) => {
@@ -145,17 +156,7 @@ function syncSwitch(statements: Statements, sync: SyncMode): (jobs: readonly Job
   }
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- a rejection, never a throw
-async function settled<T>(work: () => T, before: () => void): Promise<T> {
-  try {
-    before()
-    return measured(work)
-  } catch (error) {
-    throw storeError(error)
-  }
-}
-
-/** Before each read: a transaction is open, and not for too long. */
+/** Before each read: opens a transaction unless a young one is open. */
 function readSharing(connection: DatabaseSync, statements: Statements): () => void {
   let until = 0
   return () => {
@@ -167,28 +168,7 @@ function readSharing(connection: DatabaseSync, statements: Statements): () => vo
   }
 }
 
-/** `run` remembers the outcome; `settle` answers it once the group is committed, or failed as a whole. */
-function jobOf<T>(work: () => T, synced: boolean, resolve: (value: T) => void, reject: (error: Error) => void): Job {
-  let outcome: { readonly value: T } | { readonly error: unknown } | null = null
-  return {
-    synced,
-    run: () => {
-      try {
-        outcome = { value: work() }
-      } catch (error) {
-        outcome = { error }
-        throw error
-      }
-    },
-    settle: (failure) => {
-      if (outcome && 'error' in outcome) reject(storeError(outcome.error))
-      else if (failure !== null || !outcome) reject(storeError(failure))
-      else resolve(outcome.value)
-    },
-  }
-}
-
-/** Runs jobs in one transaction until the time is up; answers those that are left. */
+/** Runs jobs in one transaction until the time is up. Returns the jobs that are left. */
 function runGroup(
   connection: DatabaseSync,
   statements: Statements,
@@ -196,8 +176,8 @@ function runGroup(
   syncFor: (jobs: readonly Job[]) => void,
 ): Job[] {
   const until = performance.now() + groupMs
+  const answers: (() => void)[] = []
   let done = 0
-  let failure: unknown = null
   try {
     if (connection.isTransaction) statements.run('COMMIT')
     syncFor(jobs)
@@ -206,27 +186,29 @@ function runGroup(
       const job = jobs[done]
       if (!job) break
       done += 1
-      // alone it needs no savepoint, which costs a copy of every page it changes: its failure is the transaction's
-      if (jobs.length === 1) job.run()
-      else runInSavepoint(connection, statements, job)
+      // a single job needs no savepoint, which copies every changed page: a failure undoes the transaction
+      if (jobs.length === 1) answers.push(job.run())
+      else runInSavepoint(connection, statements, job, answers)
     } while (performance.now() < until)
     statements.run('COMMIT')
+    for (const answer of answers) answer()
+    return jobs.slice(done)
   } catch (error) {
-    failure = error
     if (connection.isOpen && connection.isTransaction) statements.run('ROLLBACK')
+    // without a BEGIN no job has run: all fail alike
+    const failed = done === 0 ? jobs : jobs.slice(0, done)
+    for (const job of failed) job.reject(storeError(error))
+    return jobs.slice(failed.length)
   }
-  // without a BEGIN no job has run: all fail alike
-  const finished = done === 0 ? jobs : jobs.slice(0, done)
-  for (const job of finished) job.settle(failure)
-  return jobs.slice(finished.length)
 }
 
-/** A failing job undoes itself; when SQLite has undone the whole transaction (disk full), the group fails with it. */
-function runInSavepoint(connection: DatabaseSync, statements: Statements, job: Job): void {
+/** A failed job undoes itself; when SQLite has undone the whole transaction (disk full), the group fails too. */
+function runInSavepoint(connection: DatabaseSync, statements: Statements, job: Job, answers: (() => void)[]): void {
   statements.run('SAVEPOINT job')
   try {
-    job.run()
+    answers.push(job.run())
   } catch (error) {
+    job.reject(storeError(error))
     if (!connection.isTransaction) throw error
     statements.run('ROLLBACK TO job')
   }
@@ -235,7 +217,7 @@ function runInSavepoint(connection: DatabaseSync, statements: Statements, job: J
 
 const deletedAtOnce = 1000
 
-/** Repeats a bounded DELETE until it finds nothing. Answers how many rows went. */
+/** Repeats a bounded DELETE until no row is left. Returns the number of deleted rows. */
 export async function drain(db: Database, sql: string, ...values: readonly Value[]): Promise<number> {
   for (let total = 0; ;) {
     const deleted = await db.write(() => db.run(sql, ...values, deletedAtOnce))
@@ -244,7 +226,7 @@ export async function drain(db: Database, sql: string, ...values: readonly Value
   }
 }
 
-/** DELETE of at most `?` rows of a table with row ids. */
+/** A DELETE of at most `?` rows; the table has row ids. */
 export function deleteWhere(table: string, condition: string): string {
   return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${condition} LIMIT ?+0)`
 }

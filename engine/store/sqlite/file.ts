@@ -1,14 +1,14 @@
-/** Rights, lock and errors of the file. Errors are known by SQLite's result code, never by their message. */
+/** Mode, lock and errors of the database file. Errors are classified by SQLite's result code, never by message. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors.ts'
 
-/** What SQLite puts beside the file, with the mode of the file; older ones may stand there with another. */
+/** Endings of the files that SQLite creates, with the mode of the first; older files may have another mode. */
 const companions = ['', '-wal', '-shm']
 
 /**
- * Makes the file when it does not exist; takes the rights of group and others away. Throws what node:fs throws. A file
- * that is there is not opened: closing it would drop the locks that SQLite holds on it for this process (POSIX fcntl).
+ * Creates the file when it does not exist, and removes the rights of group and others. Throws errors of node:fs. An
+ * existing file is not opened: closing it would drop SQLite's locks of this process (POSIX fcntl).
  */
 export function keepPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'wx', 0o600))
@@ -18,33 +18,30 @@ export function keepPrivate(path: string): void {
   }
 }
 
-/** A predecessor that is about to end is waited for; blocks the thread. */
+/** The longest wait for a former process that is about to end; blocks the thread. */
 const patienceMs = 1000
 
 /**
- * One process at a time: two engines on one file would both follow every account and send every callback twice. The
+ * Locks the store for one process: two engines on one file would sync every account and send every callback twice. The
  * lock is SQLite's own on an empty database beside the store, so the kernel releases it however the process ends.
- * Answers how to release it. AppError `conflict` when another process, or this one, holds it.
+ * Returns the function that releases the lock. AppError `conflict` when another process, or this one, holds it.
  */
 export function lockStore(path: string): () => void {
   const file = `${path}.lock`
-  let lock: DatabaseSync | null = null
   try {
+    using opened = new DisposableStack()
     keepPrivate(file)
-    lock = new DatabaseSync(file, { timeout: patienceMs })
+    const lock = opened.use(new DatabaseSync(file, { timeout: patienceMs }))
     lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    const held = opened.move()
+    return () => held.dispose()
   } catch (error) {
-    lock?.close()
     if (!isBusy(error)) throw openError(error, file)
     throw new AppError('conflict', `${path} is in use by another process: stop that one first`, { cause: error })
   }
-  const held = lock
-  return () => {
-    if (held.isOpen) held.close()
-  }
 }
 
-/** What is opened keeps the lock until it is closed. */
+/** Opens a store under the lock. `close` of the store releases the lock. */
 export async function openLocked<T extends { close(): Promise<void> }>(
   path: string,
   open: () => Promise<T>,
@@ -59,16 +56,14 @@ export async function openLocked<T extends { close(): Promise<void> }>(
   }
 }
 
-/**
- * Primary result codes that mean "the database cannot serve now": busy, locked, out of memory, read-only, io, damaged,
- * full, …
- */
+/** Primary result codes of an unusable database: busy, locked, out of memory, read-only, io, damaged, full, … */
 const unavailable = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
-const damaged = new Set([11, 26])
+const notADatabase = 26
+const damaged = new Set([11, notADatabase])
 /** Extended codes of unique violations: UNIQUE and PRIMARY KEY. */
 const unique = new Set([2067, 1555])
 
-/** Any error of a step; AppErrors pass through. details.damaged: no wait helps, a backup does. */
+/** The AppError of any error of a step. `details.damaged`: only a backup helps. */
 export function storeError(error: unknown): AppError {
   if (error instanceof AppError) return error
   const code = resultCode(error)
@@ -86,8 +81,6 @@ function isBusy(error: unknown): boolean {
   return ((resultCode(error) ?? 0) & 0xff) === 5
 }
 
-const notADatabase = 26
-
 export function openError(error: unknown, path: string): AppError {
   if (error instanceof AppError) return error
   if (resultCode(error) === notADatabase) {
@@ -97,7 +90,7 @@ export function openError(error: unknown, path: string): AppError {
   return new AppError('store_unavailable', `${path} cannot be opened: ${cause}`, { cause: error, retryAfterMs: 5000 })
 }
 
-/** SQLite's extended result code; null when the error is not SQLite's. */
+/** SQLite's extended result code; null for other errors. */
 function resultCode(error: unknown): number | null {
   if (!(error instanceof Error) || !('errcode' in error)) return null
   return typeof error.errcode === 'number' ? error.errcode : null
