@@ -1,6 +1,7 @@
 /** The embedded store: one SQLite file. */
 import { AppError } from '../../errors.ts'
 import { createAggregates } from '../aggregates.ts'
+import { newId } from '../ids.ts'
 import type { Store } from '../port.ts'
 import { soleNode } from '../slots.ts'
 import { createAccounts, createSqliteRemoval, createUsers } from './accounts.ts'
@@ -11,7 +12,7 @@ import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { migrate, migrations, noteServed, probeWrite, refuseUnfinished } from './schema.ts'
+import { migrate, migrations, probeWrite, refuseUnfinished, saveFact } from './schema.ts'
 import { createChanges, createSync } from './sync.ts'
 
 export interface SqliteOptions {
@@ -34,7 +35,7 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
   try {
     await migrate(db, path)
     await refuseUnfinished(db, path)
-    await noteServed(db)
+    await db.write(() => saveFact(db, 'served', newId()))
     return await createStore(db, path, now)
   } catch (error) {
     db.close()

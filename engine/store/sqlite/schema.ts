@@ -1,11 +1,10 @@
 /**
- * The schema, in steps forward that PRAGMA user_version counts, and the facts of the file. A step that has been
- * released is never edited; a new one is added. Records are whole in `doc` (JSON); the columns beside it are what
- * indexes need. NULL would not be found by `=`: a missing account, user or webhook is '' in a column.
+ * The schema, as migrations that PRAGMA user_version counts, and the facts of the file. A released migration is never
+ * edited. `doc` is the whole record as JSON; the other columns are for indexes. A missing account, user or webhook is
+ * '' in a column, since `=` does not find NULL.
  */
 import { AppError } from '../../errors.ts'
 import { splitContact, type SummedContact } from '../contacts.ts'
-import { newId } from '../ids.ts'
 import type { MessageRecord } from '../records.ts'
 import { foldCase, messageKeys } from '../rows.ts'
 import type { Database } from './database.ts'
@@ -118,14 +117,14 @@ CREATE INDEX outbox_of_user ON outbox (user_id) WHERE account_id = '' AND user_i
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
 `
 
-/** Callbacks that are not about a message, by kind: few among very many. */
+/** Callbacks of other kinds than `message`: few among very many. */
 const notices = `
 CREATE INDEX outbox_notices_of_developer ON outbox (developer_id, kind, created_at, id) WHERE kind <> 'message';
 CREATE INDEX outbox_notices_of_account ON outbox (account_id, kind, created_at, id) WHERE kind <> 'message';
 CREATE INDEX outbox_notices_of_webhook ON outbox (webhook_id, kind, created_at, id) WHERE kind <> 'message';
 `
 
-/** A message is counted once for all of its contacts: the marks are found by message, for a copy. */
+/** A message is counted once for all of its contacts; a copy looks its marks up by message. */
 const marks = `
 CREATE TABLE message_marks (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key)) WITHOUT ROWID;
 INSERT OR IGNORE INTO message_marks SELECT account_id, key FROM contact_marks;
@@ -133,27 +132,26 @@ DROP TABLE contact_marks;
 ALTER TABLE message_marks RENAME TO contact_marks;
 `
 
-/** Another number after every write of the row: who knows the row knows whether it has changed. */
+/** Changed with every write of the row. Unused today. */
 const versions = 'ALTER TABLE messages ADD COLUMN version INTEGER NOT NULL DEFAULT 0'
 
 const expiry = `CREATE INDEX tokens_by_expiry ON tokens (json_extract(doc, '$.expiresAt'))`
 
-/** Another number after every write of an account's mail: who knows a page of it knows whether it has changed. */
+/** Changed with every write of the account's mail. Dropped by a later migration. */
 const mailVersions = `
 CREATE TABLE mail_versions (account_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO mail_versions SELECT id, random() >> 11 FROM accounts;
 `
 
-/** A user's contacts in an order that no count changes: a removal walks them in steps. */
+/** For removals: a user's contacts in an order that no count changes. */
 const contactsInOrder = 'CREATE INDEX contacts_of_user ON contacts (user_id, id)'
 
-/** Several uses of one UID; every earlier row is of the first. */
+/** Servers may give a UID again; rows of before are of the first use, 0. */
 const generations = 'ALTER TABLE placements ADD COLUMN generation INTEGER NOT NULL DEFAULT 0'
 
-/** Who may look after the installation. */
 const operators = 'CREATE TABLE operators (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, doc TEXT NOT NULL)'
 
-/** For operators: accounts by host, by developer and by part of their address, out of an index alone. */
+/** For operators: accounts by host, developer and part of the address, by covering indexes. */
 const accountPlaces = `
 ALTER TABLE accounts ADD COLUMN developer_id TEXT NOT NULL DEFAULT '';
 ALTER TABLE accounts ADD COLUMN server TEXT NOT NULL DEFAULT '';
@@ -167,7 +165,7 @@ CREATE INDEX accounts_of_developer ON accounts (developer_id, server, id);
 
 const settings = 'CREATE TABLE settings (id TEXT PRIMARY KEY, doc TEXT NOT NULL)'
 
-/** How an account is, and since when; what is not known yet is recorded when the accounts are started. */
+/** An account's condition and its start. The engine records the real condition when it starts the account. */
 const accountConditions = `
 ALTER TABLE accounts ADD COLUMN condition TEXT NOT NULL DEFAULT 'down';
 ALTER TABLE accounts ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
@@ -179,7 +177,7 @@ CREATE INDEX accounts_of_developer ON accounts (developer_id, since, id, conditi
 CREATE INDEX accounts_by_condition ON accounts (since, id, condition, server, developer_id, label, email_key);
 `
 
-/** Of each message that is flagged \Deleted somewhere: the key that its writes keep from now on. */
+/** The key of messages that are flagged \Deleted in a folder (rows.ts). */
 const deletedKeys = `
 INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
   SELECT m.account_id, 'd', m.sent_at, m.id FROM placements p JOIN messages m ON m.id = p.message_id
@@ -187,7 +185,7 @@ INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
     AND EXISTS (SELECT 1 FROM json_each(p.flags) flag WHERE flag.value = '\\Deleted');
 `
 
-/** Of mail to thousands of people: the keys that its writes do not keep (mostAddressKeys of rows.ts) go. */
+/** Deletes keys past `mostAddressKeys` (rows.ts), of mail to thousands of people. */
 function dropSurplusKeys(sql: Statements): void {
   for (const [id] of sql.tuples('SELECT id FROM messages WHERE live = 1 AND octet_length(doc) > 5000')) {
     const message = sql.doc('SELECT doc FROM messages WHERE id = ?', id ?? null) as MessageRecord
@@ -200,20 +198,19 @@ function dropSurplusKeys(sql: Statements): void {
   }
 }
 
-/** A path may have 2 kB: it is stored once, in the record. */
+/** A path may have 2 kB, so it is stored in the record alone. */
 const callPaths = `
 ALTER TABLE calls DROP COLUMN path;
 ALTER TABLE calls ADD COLUMN path TEXT AS (json_extract(doc, '$.path')) VIRTUAL;
 `
 
-/** What operators have done. */
 const audit = `
 CREATE TABLE audit (id TEXT PRIMARY KEY, at INTEGER NOT NULL, target TEXT NOT NULL, doc TEXT NOT NULL);
 CREATE INDEX audit_by_age ON audit (at, id);
 CREATE INDEX audit_of_target ON audit (target, at, id);
 `
 
-/** The counts of a folder go on with its placements from here, and whether it is complete stands in its record. */
+/** Stores counts and `completeAt` in folder records. */
 const folderFacts = `
 UPDATE folders SET doc = json_set(doc,
   '$.counts', json((SELECT json_object('messages', count(*), 'unseen', count(*) FILTER (WHERE NOT EXISTS
@@ -223,7 +220,7 @@ UPDATE folders SET doc = json_set(doc,
   WHERE json_extract(doc, '$.counts') IS NULL;
 `
 
-/** Folders that keep their account from being complete. */
+/** Stores `completeAt` in account records, and indexes the folders that are not complete. */
 const accountFacts = `
 CREATE INDEX IF NOT EXISTS folders_to_read ON folders (account_id)
   WHERE json_extract(doc, '$.selectable') AND json_extract(doc, '$.completeAt') IS NULL;
@@ -248,7 +245,7 @@ CREATE INDEX contacts_by_indirect ON contacts (user_id, indirect_count, id);
 CREATE INDEX contacts_of_user ON contacts (user_id, id, account_id);
 `
 
-/** Each email account counts its own contacts. */
+/** Splits the contacts of a user into the counts of each email account. */
 function contactsByAccount(sql: Statements): void {
   sql.script(contactTable)
   const insert = `INSERT INTO account_contacts SELECT ?1 ->> '$.accountId', ?1 ->> '$.id', ?1 ->> '$.userId',
@@ -263,17 +260,17 @@ function contactsByAccount(sql: Statements): void {
   sql.script(contactIndexes)
 }
 
-/** For operators: callbacks of all developers by time, and by state, out of the index alone. */
+/** For operators: callbacks of all developers by time and state, by a covering index. */
 const outboxByAge = 'CREATE INDEX IF NOT EXISTS outbox_by_age ON outbox (created_at, id, state)'
 
-/** A user's calls are found along those of the developer: an index by user had each batch of calls touch its pages. */
+/** The index of the developer's calls names their users: an index by user would cost page writes with each batch. */
 const callsOfUser = `
 DROP INDEX IF EXISTS calls_of_user;
 DROP INDEX IF EXISTS calls_of_developer;
 CREATE INDEX calls_of_developer ON calls (developer_id, at, id, user_id);
 `
 
-/** Step n leads from schema version n to n + 1. */
+/** Migration n leads from schema version n to n + 1. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   people + mail + callbacks,
   notices,
@@ -314,71 +311,40 @@ export async function migrate(database: Database, path: string): Promise<void> {
       if (typeof step === 'string') database.script(step)
       else step(database)
     }
+    database.script(factsTable)
     database.script(`PRAGMA user_version = ${migrations.length}`)
   })
 }
 
-/** Facts about the file itself. The first one makes their table. */
+/** Facts about the file: `identity`, `served`, `copy`, `probe`, and `removal <account|user> <id>`. */
 const factsTable = 'CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID'
 
-function hasFacts(sql: Statements): boolean {
-  return sql.number(`SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'facts'`) === 1
-}
-
 export function readFact(sql: Statements, name: string): string | null {
-  const row = hasFacts(sql) ? sql.row('SELECT value FROM facts WHERE name = ?', name) : null
+  const row = sql.row('SELECT value FROM facts WHERE name = ?', name)
   return row === null ? null : String(row['value'])
 }
 
-/** Names of facts that begin so. */
+/** Names of facts with the prefix. */
 export function factsLike(sql: Statements, prefix: string): string[] {
-  if (!hasFacts(sql)) return []
   return sql.rows('SELECT name FROM facts WHERE instr(name, ?) = 1', prefix).map((row) => String(row['name']))
 }
 
+/** null deletes the fact. */
 export function saveFact(sql: Statements, name: string, value: string | null): void {
-  sql.script(factsTable)
   if (value === null) sql.run('DELETE FROM facts WHERE name = ?', name)
   else sql.run('INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)', name, value)
 }
 
-/** What names the store wherever it lies: given once, at random. */
-export function storeIdentity(db: Database): Promise<string> {
-  return db.write(() => {
-    const id = readFact(db, 'identity') ?? newId()
-    saveFact(db, 'identity', id)
-    return id
-  })
-}
-
-/** Another one after each opening of the store as a service; null = none since it is noted. */
-export function storeServed(db: Database): Promise<string | null> {
-  return db.read(() => readFact(db, 'served'))
-}
-
-export function noteServed(db: Database): Promise<void> {
-  return db.write(() => saveFact(db, 'served', newId()))
-}
-
-/** What an unfinished copy into this store has noted of its progress; null = none is under way. */
-export function copyNote(db: Database): Promise<string | null> {
-  return db.read(() => readFact(db, 'copy'))
-}
-
-export function saveCopyNote(db: Database, note: string | null): Promise<void> {
-  return db.write(() => saveFact(db, 'copy', note))
-}
-
-/** A write, and the disk has it. With `room` there is space for so many more bytes, or it rejects. */
+/** Writes and syncs to disk. Rejects when there is no space for `room` more bytes. */
 export async function probeWrite(db: Database, room: number, now: () => number): Promise<void> {
   const save = (value: string): Promise<void> => db.write(() => saveFact(db, 'probe', value))
   if (room > 0) await save('.'.repeat(room))
   await save(String(now()))
 }
 
-/** Half a store is none. AppError `conflict`, one line. */
+/** AppError `conflict`, one line, when a copy into the store is unfinished. */
 export async function refuseUnfinished(db: Database, path: string): Promise<void> {
-  if ((await copyNote(db)) === null) return
+  if ((await db.read(() => readFact(db, 'copy'))) === null) return
   throw new AppError(
     'conflict',
     `${path} is the target of an unfinished copy: run the same copy again until it is whole`,

@@ -1,12 +1,13 @@
 /** Everything in the file as plain records, and back; see ../copy.ts. */
 import { realpathSync } from 'node:fs'
 import { AppError } from '../../errors.ts'
+import { newId } from '../ids.ts'
 import type { MessageRecord, StoredContact } from '../records.ts'
 import type { CountedContact, CountedMessage, ExportedPage, NonceRow } from '../transfer.ts'
 import type { StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
 import { openDatabase, type Database } from './database.ts'
 import { createUnit } from './messages.ts'
-import { copyNote, factsLike, migrate, refuseUnfinished, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
+import { factsLike, migrate, readFact, refuseUnfinished, saveFact } from './schema.ts'
 import type { Row, Statements } from './statements.ts'
 import { tables, type Table } from './tables.ts'
 
@@ -89,16 +90,21 @@ function sideOf<N extends TransferName>(name: N): Sides[N] {
 function createTransfer(db: Database, path: string): StoreTransfer {
   return {
     name: realpathSync(path),
-    identity: () => storeIdentity(db),
-    served: () => storeServed(db),
+    identity: () =>
+      db.write(() => {
+        const id = readFact(db, 'identity') ?? newId()
+        saveFact(db, 'identity', id)
+        return id
+      }),
+    served: () => db.read(() => readFact(db, 'served')),
     count: (collection) => db.read(() => db.number(...counting(collection))),
     export: (collection, after, limit) => db.read(() => sideOf(collection).export(db, after, limit)),
     import: (collection, records) =>
       db.write(() => {
         for (const record of records) sideOf(collection).write(db, record)
       }),
-    progress: () => copyNote(db),
-    saveProgress: (note) => saveCopyNote(db, note),
+    progress: () => db.read(() => readFact(db, 'copy')),
+    saveProgress: (note) => db.write(() => saveFact(db, 'copy', note)),
     close: () => {
       db.close()
       return Promise.resolve()
@@ -111,12 +117,14 @@ function counting(collection: TransferName): [sql: string, ...values: number[]] 
   return collection === 'nonces' ? [`${all} WHERE expires_at > ?`, Date.now()] : [all]
 }
 
-/** A target is made when it is not there, a source has to be whole (`bad_request`, `conflict`). */
+/** Creates a missing target. AppError `bad_request` for a missing source, `conflict` for one that is not whole. */
 export async function openSqliteTransfer(path: string, role: 'source' | 'target'): Promise<StoreTransfer> {
   const db = openDatabase(path, 'normal', 2000)
   try {
-    if (role === 'source') await checkSource(db, path)
+    const version = await db.read(() => db.number('PRAGMA user_version'))
+    if (role === 'source' && version === 0) throw new AppError('bad_request', `${path}: no such store`)
     await migrate(db, path)
+    if (role === 'source') await checkWhole(db, path)
   } catch (error) {
     db.close()
     throw error
@@ -124,9 +132,7 @@ export async function openSqliteTransfer(path: string, role: 'source' | 'target'
   return createTransfer(db, path)
 }
 
-async function checkSource(db: Database, path: string): Promise<void> {
-  const version = await db.read(() => db.number('PRAGMA user_version'))
-  if (version === 0) throw new AppError('bad_request', `${path}: no such store`)
+async function checkWhole(db: Database, path: string): Promise<void> {
   await refuseUnfinished(db, path)
   const removals = await db.read(() => factsLike(db, 'removal '))
   if (removals.length === 0) return
