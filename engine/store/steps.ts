@@ -156,10 +156,6 @@ export function nextKey(rows: readonly OutboxKey[], limit: number): OutboxKey | 
   return last === undefined || rows.length < limit ? null : { createdAt: last.createdAt, id: last.id }
 }
 
-export function skipped(row: OutboxRecord, reason: string, now: number): OutboxRecord {
-  return { ...row, state: 'skipped', finishedAt: now, reason }
-}
-
 /** It was not used, and has not expired. */
 export function isUsable({ usedAt, expiresAt }: ConnectTokenRecord, at: number): boolean {
   return usedAt === null && expiresAt > at

@@ -1,18 +1,16 @@
-/**
- * Email accounts; users, and the addresses they are found by: their own and those of their accounts. And what removals
- * (../removal.ts) take in this store's own way.
- */
+/** Email accounts, users, and the SQLite steps of removals (../removal.ts). */
 import { accountBasics, userBasics, type KeyedCollections } from '../aggregates.ts'
 import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
 import type { AccountRecord, Condition, FolderRecord, UserRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { foldCase, leaseLost } from '../rows.ts'
 import { deleteWhere, drain, isFar, type Database } from './database.ts'
+import { conditions } from './keyed.ts'
 import { factsLike, readFact, saveFact } from './schema.ts'
 import type { Sql, Statements, Value } from './statements.ts'
 import { tables } from './tables.ts'
 
-/** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
+/** Throws `lease_lost` when the account has another epoch, or is gone. */
 export function checkEpoch(sql: Statements, accountId: string, epoch: number): void {
   const row = sql.row('SELECT epoch FROM accounts WHERE id = ?', accountId)
   if (row?.['epoch'] !== epoch) throw leaseLost(accountId, epoch)
@@ -29,21 +27,14 @@ function claim(sql: Statements, id: string): AccountRecord | null {
   return account
 }
 
-/** Without a server, a developer or a user it walks an index that has all that is asked for. */
-export function accountPlaces({ developerId, userId, server, condition, sinceUntil, text }: AccountFilter): Sql {
-  const equal = [
-    ['developer_id', developerId],
-    ['user_id', userId],
-    ['server', server],
-    ['condition', condition],
-  ] as const
-  const given = equal.flatMap(([column, value]) => (value === undefined ? [] : [{ column, value }]))
-  const parts = given.map(({ column }) => `${column} = ?`)
-  const values: Value[] = given.map(({ value }) => value)
-  if (sinceUntil !== undefined) {
-    parts.push('since <= ?')
-    values.push(sinceUntil)
-  }
+interface ConditionRow extends Pick<AccountRecord, 'developerId' | 'userId' | 'server'> {
+  readonly condition: Condition['is']
+  readonly since: number
+}
+
+/** Without server, developer and user, the query scans a covering index. */
+export function accountPlaces({ text, sinceUntil, ...equal }: AccountFilter): Sql {
+  const { parts, values } = conditions<ConditionRow>({}, { ...equal, since: { until: sinceUntil } })
   if (text !== undefined) {
     parts.push('(instr(email_key, ?) > 0 OR id = ? OR label = ?)')
     values.push(foldCase(text), text, text)
@@ -64,7 +55,7 @@ function places(sql: Statements, filter: AccountFilter, most: number): AccountPl
 
 export function createAccounts(db: Database, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
-    // a step that finds no account has written nothing
+    // a transaction that finds no account has written nothing to clear up
     ...accountBasics(keyed, () => Promise.resolve()),
     places: (filter, most = -1) => db.read(() => places(db, filter, most)),
     claim: (id) => db.write(() => (isBeingRemoved(db, id) ? null : claim(db, id))),
@@ -72,7 +63,7 @@ export function createAccounts(db: Database, keyed: KeyedCollections, removal: R
   }
 }
 
-/** The statement of a list; with an email it walks that address's rows, which lie in order of age too. */
+/** A list of users, oldest first. With an email, the address index gives that order. */
 export function userList(developerId: string, filter: UserFilter, page: Page): Sql {
   const values: Value[] = [developerId]
   let from = 'users u WHERE u.developer_id = ?'
@@ -91,7 +82,7 @@ export function userList(developerId: string, filter: UserFilter, page: Page): S
   return { sql, values: [...values, page.limit, page.offset] }
 }
 
-/** Walks the users: each of the words is in the name or in an address. */
+/** Scans all users: each word is a part of the name or of an address. */
 export function userSearch(words: readonly string[], limit: number): Sql {
   const part = `(instr(lower((u.doc ->> '$.firstName') || ' ' || (u.doc ->> '$.lastName')), ?) > 0
     OR EXISTS (SELECT 1 FROM user_addresses a WHERE a.user_id = u.id AND instr(a.email, ?) > 0))`
@@ -129,7 +120,7 @@ export const accountDeletes = ['messages', 'changes', 'outbox', 'scans', 'tokens
   deleteWhere(table, 'account_id = ?'),
 )
 
-/** Of tables without row ids: their own keys take the place. */
+/** Deletes in tables without row ids, by the tables' own keys. */
 export const keyedDeletes = {
   placements: `DELETE FROM placements WHERE folder_id = ?1 AND (uid_validity, uid) IN
     (SELECT uid_validity, uid FROM placements WHERE folder_id = ?1 LIMIT ?2)`,
@@ -139,9 +130,9 @@ export const keyedDeletes = {
     (SELECT key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
 } as const
 
-/** Noted as under way before: no owner claims the account from then on. */
+/** Precondition: the removal is noted, so no owner claims the account. */
 export async function removeAccount(db: Database, id: string): Promise<void> {
-  // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
+  // a new epoch: a running writer loses its lease and leaves no rows behind
   const begun = await db.write(() => {
     const account = claim(db, id)
     if (!account) return null
@@ -164,16 +155,12 @@ export const userDeletes: readonly string[] = [
   deleteWhere('outbox', `user_id = ? AND account_id = '' AND user_id <> ''`),
 ]
 
-async function drainUser(db: Database, id: string): Promise<void> {
-  for (const sql of userDeletes) await drain(db, sql, id)
-}
+const ownedRow = `SELECT 1 FROM accounts WHERE user_id = ?1 UNION ALL SELECT 1 FROM webhooks WHERE user_id = ?1 LIMIT 1`
 
-const someOwned = `SELECT 1 FROM accounts WHERE user_id = ?1 UNION ALL SELECT 1 FROM webhooks WHERE user_id = ?1 LIMIT 1`
-
-/** In a transaction that finds nothing else left. */
+/** Returns false when the user has an account or a webhook. */
 function removeUserRow(db: Database, id: string): Promise<boolean> {
   return db.write(() => {
-    if (db.row(someOwned, id)) return false
+    if (db.row(ownedRow, id)) return false
     db.run('DELETE FROM tokens WHERE user_id = ?', id)
     db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
     db.run('DELETE FROM users WHERE id = ?', id)
@@ -187,7 +174,7 @@ function isBeingRemoved(sql: Statements, id: string): boolean {
   return readFact(sql, removalNote('account', id)) !== null
 }
 
-/** Each removal stands as a fact in the file while it is under way: one that was cut short is found by it. */
+/** Each running removal is a fact of the file, so that an interrupted removal is found. */
 export function createSqliteRemoval(db: Database, keyed: KeyedCollections, channels: () => Promise<string[]>) {
   const atWork = new Set<string>()
   const noted = async <T>(what: 'account' | 'user', id: string, work: () => Promise<T>): Promise<T> => {
@@ -205,11 +192,13 @@ export function createSqliteRemoval(db: Database, keyed: KeyedCollections, chann
   const removal = createRemoval(keyed, {
     noted,
     removeAccount: (id) => removeAccount(db, id),
-    drainUser: (id) => drainUser(db, id),
+    drainUser: async (id) => {
+      for (const sql of userDeletes) await drain(db, sql, id)
+    },
     removeUserRow: (id) => removeUserRow(db, id),
     channels,
   })
-  /** Answers how many there were. */
+  /** Finishes interrupted removals. Returns how many there were. */
   const finish = async (): Promise<number> => {
     const notes = (await db.read(() => factsLike(db, 'removal '))).filter((note) => !atWork.has(note))
     for (const [, what, id = ''] of notes.map((note) => note.split(' '))) {

@@ -1,19 +1,18 @@
 /**
- * Callbacks to send, and afterwards the record of their delivery. A channel's pending rows lie in the order of sending,
- * once for the whole channel and once per account: when accounts are blocked, the rows of the others are reached
- * without passing the blocked ones.
+ * The outbox: callbacks to send, and the log of their delivery. One index has a channel's pending rows in the order of
+ * sending, another one has them per account, so that rows of blocked accounts are not scanned.
  */
 import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import { isGiven } from '../keyed.ts'
-import type { Backlog, OutboxKey, OutboxResult, OutboxStore, Page, RequeueQuery } from '../port.ts'
+import type { Backlog, OutboxKey, OutboxStore, Page, RequeueQuery } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
-import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued, skipped } from '../rows.ts'
+import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued } from '../rows.ts'
 import { isFar, type Database, type LongRead } from './database.ts'
 import { conditions } from './keyed.ts'
 import type { Row, Sql, Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-/** Channels with pending rows, by leaps from one to the next. */
+/** Channels with pending rows, by one index seek per channel. */
 export const pendingChannels = `WITH RECURSIVE channel (id) AS (
     SELECT min(channel_id) FROM outbox WHERE state = 'pending'
     UNION ALL
@@ -21,7 +20,7 @@ export const pendingChannels = `WITH RECURSIVE channel (id) AS (
     FROM channel WHERE channel.id IS NOT NULL)
   SELECT id FROM channel WHERE id IS NOT NULL`
 
-/** Accounts ('' = none) with pending rows in a channel, in the same way. */
+/** Accounts ('' = none) with pending rows in a channel, by one index seek per account. */
 export const pendingAccounts = `WITH RECURSIVE account (id) AS (
     SELECT min(account_id) FROM outbox WHERE channel_id = ?1 AND state = 'pending'
     UNION ALL
@@ -37,17 +36,17 @@ export const backlog = `SELECT count(*) AS pending, min(created_at) AS oldest FR
 
 export const wholeBacklog = `SELECT count(*) AS pending, min(created_at) AS oldest FROM outbox WHERE state = 'pending'`
 
-/** All rows of a channel are of one developer. */
+/** Channels of a developer with pending rows. All rows of a channel have the same developer. */
 export const late = `SELECT channel.* FROM (
     SELECT channel_id AS id, count(*) AS pending, min(created_at) AS oldest FROM outbox WHERE state = 'pending'
     GROUP BY channel_id) channel
   WHERE (SELECT developer_id FROM outbox WHERE channel_id = channel.id AND state = 'pending' LIMIT 1) = ?
   ORDER BY oldest, id LIMIT ?+0`
 
-/** Up to this many accounts are walked side by side; more are found by walking the channel past the blocked ones. */
+/** The most accounts with an index scan each; for more, the channel is scanned past the blocked accounts. */
 const mostArms = 32
 
-/** Pending rows of these accounts alone, of all with pending rows in the channel; of some of them live rows alone. */
+/** Pending rows of the `accounts`; of those in `exceptHistorical` only live rows. */
 export function pendingOf(
   channelId: string,
   accounts: readonly string[],
@@ -72,19 +71,19 @@ export function pendingOf(
   }
 }
 
-/** Rows behind a place in the order may be asked for as well. */
+/** `after`: only rows behind this row in the order. */
 type RowQuery = RequeueQuery & { readonly after?: OutboxKey | null }
 
-/** Fields that lead into an index, the narrowest first; the index of finished rows is none for a list. */
+/** Fields that lead an index, the narrowest first. The index of `finishedAt` does not serve lists. */
 const leads = ['id', 'messageId', 'webhookId', 'accountId', 'developerId', 'finishedAt'] as const
 
-/** With one of these, callbacks that are not about a message have indexes of their own by kind: they are few. */
+/** Fields with a second index by kind, without the many rows of kind `message`. */
 const noticeLeads: ReadonlySet<string | undefined> = new Set(['webhookId', 'accountId', 'developerId'])
 
 /**
- * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state, those of several
- * accounts or webhooks by each: one arm for each, merged. Named ids, several messages, and more accounts or webhooks
- * than `mostArms` are sorted. A query that names nothing to lead into an index walks all rows by age.
+ * Rows in the states `of`, in order of (created_at, id). The index of a webhook is by state, and several accounts or
+ * webhooks have an index range each: SQLite merges one arm per range. Ids, several messages, and more than `mostArms`
+ * accounts or webhooks are sorted. A query without a leading field scans all rows by age.
  */
 export function deliveryPage(
   query: RowQuery,
@@ -107,7 +106,7 @@ export function deliveryPage(
       parts.push('(created_at, id) > (?, ?)')
       values.push(after.createdAt, after.id)
     }
-    // what the partial indexes ask for
+    // conditions of the partial indexes
     if (lead === 'messageId') parts.push(`message_id <> ''`)
     if (notices) parts.push(`kind <> 'message'`)
     return groups.map((group) => {
@@ -139,7 +138,7 @@ function leadOf(query: RowQuery): Lead {
 
 const tableOf = (lead: Lead): string => (lead === undefined ? 'outbox INDEXED BY outbox_by_age' : 'outbox')
 
-/** The rows that the index leads to. */
+/** The rows that the leading index finds. */
 function walkOf(query: RowQuery, lead: Lead): Pick<LongRead, 'owner'> & { readonly walk: Sql } {
   const { createdAt, ...asked } = deliveryWhere(query)
   const { parts, values } = conditions<OutboxRecord>({}, lead === undefined ? { createdAt } : { [lead]: asked[lead] })
@@ -147,18 +146,18 @@ function walkOf(query: RowQuery, lead: Lead): Pick<LongRead, 'owner'> & { readon
   return { owner: query.developerId ?? JSON.stringify(values), walk: { sql, values } }
 }
 
-/** An arm for each account or webhook that leads; too many of them share one arm. */
+/** One arm per leading account or webhook; more than `mostArms` of them share one arm. */
 function armsOf(query: RowQuery, lead: Lead): readonly Pick<RowQuery, 'accountId' | 'webhookId'>[] {
   const several = lead === 'accountId' || lead === 'webhookId' ? query[lead] : undefined
   if (lead === undefined || !Array.isArray(several) || several.length === 0 || several.length > mostArms) return [{}]
   return (several as readonly string[]).map((id) => ({ [lead]: id }))
 }
 
-/** By steps of time and states. */
+/** Counts of rows by time step and state. */
 export function deliveryCounts(query: RequeueQuery, stepMs: number): LongRead {
   const lead = leadOf(query)
   const { parts, values } = conditions({ leads }, { ...deliveryWhere(query), state: query.states })
-  // what the partial index asks for
+  // condition of the partial index
   if (lead === 'messageId') parts.push(`message_id <> ''`)
   const steps = `SELECT created_at - created_at % ? AS at, state FROM ${tableOf(lead)} WHERE ${parts.join(' AND ') || '1'}`
   const sql = `SELECT json_array(at, state, count(*)) FROM (${steps}) GROUP BY at, state`
@@ -167,7 +166,7 @@ export function deliveryCounts(query: RequeueQuery, stepMs: number): LongRead {
 
 const stepRows = 500
 
-/** Inserts what is not there yet (by id). Answers those that were new. */
+/** Inserts rows with new ids. Returns the inserted rows. */
 export function insertOutbox(sql: Statements, rows: readonly OutboxRecord[]): OutboxRecord[] {
   return rows.filter((row) => tables.outbox.insertMissing(sql, row))
 }
@@ -195,31 +194,10 @@ function backlogOf(row: Row | null): Backlog {
   return { pending: Number(row?.['pending'] ?? 0), oldestAt: typeof oldest === 'number' ? oldest : null }
 }
 
-function record(sql: Statements, results: readonly OutboxResult[]): void {
-  for (const result of results) {
-    const row = tables.outbox.get(sql, result.id)
-    if (row) tables.outbox.save(sql, row, recorded(row, result))
-  }
-}
-
-function page(
-  sql: Statements,
-  query: RowQuery,
-  of: readonly OutboxState[],
-  direction: 'ASC' | 'DESC',
-  limits: Page,
-): OutboxRecord[] {
-  const statement = deliveryPage(query, of, direction, limits)
-  return statement ? (sql.docs(statement.sql, ...statement.values) as OutboxRecord[]) : []
-}
-
-function requeue(
-  sql: Statements,
-  query: RowQuery,
-  now: number,
-  limit: number,
-): { readonly count: number; readonly next: OutboxKey | null } {
-  const rows = page(sql, query, query.ids === undefined ? finishedStates : allStates, 'ASC', { limit, offset: 0 })
+function requeue(sql: Statements, query: RowQuery, now: number, limit: number) {
+  const states = query.ids === undefined ? finishedStates : allStates
+  const read = deliveryPage(query, states, 'ASC', { limit, offset: 0 })
+  const rows = read === null ? [] : (sql.docs(read.sql, ...read.values) as OutboxRecord[])
   for (const row of rows) tables.outbox.save(sql, row, requeued(row, now))
   return { count: rows.length, next: nextKey(rows, limit) }
 }
@@ -235,7 +213,7 @@ async function skipPending(
   for (let total = 0; ;) {
     const step = await db.write(() => {
       const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]
-      for (const row of rows) tables.outbox.save(db, row, { ...skipped(row, reason, now), state })
+      for (const row of rows) tables.outbox.save(db, row, { ...row, state, finishedAt: now, reason })
       return rows.length
     })
     total += step
@@ -250,16 +228,19 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
     pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
       db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),
     backlog: (channelId) =>
-      db.read(() => {
-        const row = channelId === null ? db.row(wholeBacklog) : db.row(backlog, channelId)
-        return backlogOf(row)
-      }),
+      db.read(() => backlogOf(channelId === null ? db.row(wholeBacklog) : db.row(backlog, channelId))),
     late: (developerId, limit) =>
       db.read(() =>
         db.rows(late, developerId, limit).map((row) => ({ channelId: String(row['id']), ...backlogOf(row) })),
       ),
-    // A result that a power loss took is made again: the callback goes out once more under its webhook-id.
-    record: (results) => db.writeUnsynced(() => record(db, results)),
+    // after a power loss, the callback of a lost result is sent again under the same webhook-id
+    record: (results) =>
+      db.writeUnsynced(() => {
+        for (const result of results) {
+          const row = tables.outbox.get(db, result.id)
+          if (row) tables.outbox.save(db, row, recorded(row, result))
+        }
+      }),
     list: async (query, limits, order = 'DESC') => {
       const read = deliveryPage(query, allStates, order, limits)
       return read === null ? [] : ((await db.readLong(read)) as OutboxRecord[])
