@@ -176,18 +176,12 @@ function isBeingRemoved(sql: Statements, id: string): boolean {
 
 /** Each running removal is a fact of the file, so that an interrupted removal is found. */
 export function createSqliteRemoval(db: Database, keyed: KeyedCollections, channels: () => Promise<string[]>) {
-  const atWork = new Set<string>()
   const noted = async <T>(what: 'account' | 'user', id: string, work: () => Promise<T>): Promise<T> => {
     const note = removalNote(what, id)
-    atWork.add(note)
-    try {
-      await db.write(() => saveFact(db, note, ''))
-      const answer = await work()
-      await db.write(() => saveFact(db, note, null))
-      return answer
-    } finally {
-      atWork.delete(note)
-    }
+    await db.write(() => saveFact(db, note, ''))
+    const answer = await work()
+    await db.write(() => saveFact(db, note, null))
+    return answer
   }
   const removal = createRemoval(keyed, {
     noted,
@@ -198,9 +192,9 @@ export function createSqliteRemoval(db: Database, keyed: KeyedCollections, chann
     removeUserRow: (id) => removeUserRow(db, id),
     channels,
   })
-  /** Finishes interrupted removals. Returns how many there were. */
+  /** Repeats the noted removals; one that is still running is repeated without harm. Returns how many there were. */
   const finish = async (): Promise<number> => {
-    const notes = (await db.read(() => factsLike(db, 'removal '))).filter((note) => !atWork.has(note))
+    const notes = await db.read(() => factsLike(db, 'removal '))
     for (const [, what, id = ''] of notes.map((note) => note.split(' '))) {
       await (what === 'account' ? removal.removeAccount(id) : removal.removeUser(id))
     }
