@@ -247,9 +247,9 @@ export function leaseLost(accountId: string, epoch: number): AppError {
 
 export const noWebhookLimits: WebhookLimits = { owner: 0, developer: 0 }
 
-/** Throws `too_many` when there are as many webhooks as there may be. `limit` names which limit it is. */
+/** Throws `too_many` when there are `most` webhooks or more. `limit` is the name of the limit. */
 export function checkRoom(limit: string, most: number, there: number): void {
-  if (most === 0 || there < most) return
+  if (there < most) return
   throw new AppError('too_many', `there are ${there} webhooks already`, { details: { limit } })
 }
 

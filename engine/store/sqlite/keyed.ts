@@ -1,4 +1,4 @@
-/** Keyed collections (../keyed.ts) as tables. What a write asks for is looked at in its own transaction. */
+/** Keyed collections (../keyed.ts) as tables. A write checks its conditions in its own transaction. */
 import { isDeepStrictEqual } from 'node:util'
 import { notFound } from '../../errors.ts'
 import type { KeyedCollections } from '../aggregates.ts'
@@ -8,10 +8,10 @@ import type { NonceStore, Page } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
 import { checkRoom } from '../rows.ts'
 import { deleteWhere, drain, isFar, type Database, type LongRead } from './database.ts'
-import type { Sql, Statements, Value } from './statements.ts'
+import type { Sql, Value } from './statements.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
-/** Conditions to be joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */
+/** Conditions to join by AND. A + keeps the planner off the indexes of fields that could lead, but do not. */
 export function conditions<R>(
   { leads }: Pick<Definition<R>, 'leads'>,
   where: Where<R>,
@@ -58,7 +58,7 @@ export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, optio
   }
 }
 
-/** The log of calls has no index for these filters; that of the developer's calls names their users. */
+/** A list of calls. Filters other than time are not indexed, so they may scan all calls of the developer. */
 function longCalls(read: Sql, where: Where<Kinds['calls']>, options: Partial<Page>): LongRead {
   const filtered = [where.userId, where.status, where.method, where.path].some(isGiven)
   const { sql, values } = whereOf(definitions.calls, { developerId: where.developerId })
@@ -66,18 +66,12 @@ function longCalls(read: Sql, where: Where<Kinds['calls']>, options: Partial<Pag
   return { ...read, owner: JSON.stringify(values), walk: filtered || isFar(options) ? all : null }
 }
 
-/** What belongs to a user is not written without it; null = belongs to none. */
-function checkUser(sql: Statements, id: string | null): void {
-  if (id === null || sql.row('SELECT 1 FROM users WHERE id = ?', id)) return
-  throw notFound('user', id)
-}
-
 function has<R>(record: R, expected: Partial<R>): boolean {
   const fields = Object.entries(expected) as [keyof R, unknown][]
   return fields.every(([field, value]) => isDeepStrictEqual(record[field] ?? null, value))
 }
 
-/** Rows that go by themselves go at the next insert: there are never more than a few that are due. */
+/** Expired rows that an insert deletes at most; few rows expire between two inserts. */
 const expiredAtOnce = 100
 
 export function expireKeyed(kind: Kind, at: string): string {
@@ -99,7 +93,8 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
   }
   const insert = (record: R, rooms: readonly Room<R>[]): void => {
     const { owned, expires } = definition
-    if (owned && 'userId' in record) checkUser(db, record.userId)
+    const userId = owned && 'userId' in record ? record.userId : null
+    if (userId !== null && !db.row('SELECT 1 FROM users WHERE id = ?', userId)) throw notFound('user', userId)
     for (const { name, where, most } of rooms) if (most > 0) checkRoom(name, most, count(where, most))
     if (expires) db.run(expireKeyed(kind, expires.at), now() - expires.keptMs, expiredAtOnce)
     table.insert(db, record)
@@ -118,7 +113,6 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
     find: (where) => db.read(() => find(where)),
     list: async (where, options) => {
       const read = keyedList(kind, where, options)
-      // the array is the caller's own
       return (await (kind === 'calls'
         ? db.readLong(longCalls(read, where, options))
         : db.read(() => db.docs(read.sql, ...read.values)))) as R[]
@@ -146,28 +140,22 @@ export function openKeyedCollections(db: Database, now: () => number): KeyedColl
   return Object.fromEntries(kinds.map((kind) => [kind, openKeyed(db, kind, now)])) as unknown as KeyedCollections
 }
 
-/** Expired nonces that go with each new one: more than come, so that they never pile up. */
+/** Expired nonces deleted with each new one: more than one, so that they never pile up. */
 const sweep = 4
 
 export const nonceSweep = `DELETE FROM nonces WHERE (api_key, nonce, timestamp) IN
   (SELECT api_key, nonce, timestamp FROM nonces WHERE expires_at <= ? ORDER BY expires_at LIMIT ?+0)`
 
-/** OAuth nonces. One that has expired counts as new again. A write does not wait for the disk. */
+const nonceInsert = `INSERT INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)
+  ON CONFLICT (api_key, nonce, timestamp) DO UPDATE SET expires_at = excluded.expires_at WHERE nonces.expires_at <= ?`
+
+/** OAuth nonces. An expired nonce counts as new. Writes do not wait for the disk. */
 export function createNonces(db: Database, now: () => number): NonceStore {
   return {
     remember: (apiKey, nonce, timestamp, expiresAt) =>
       db.writeUnsynced(() => {
         const time = now()
-        const added = db.run(
-          `INSERT INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)
-           ON CONFLICT (api_key, nonce, timestamp) DO UPDATE SET expires_at = excluded.expires_at
-           WHERE nonces.expires_at <= ?`,
-          apiKey,
-          nonce,
-          timestamp,
-          expiresAt,
-          time,
-        )
+        const added = db.run(nonceInsert, apiKey, nonce, timestamp, expiresAt, time)
         db.run(nonceSweep, time, sweep)
         return added === 1
       }),

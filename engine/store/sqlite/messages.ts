@@ -1,4 +1,4 @@
-/** The index of mail: lookups and lists, and the one way in which rows of messages change. */
+/** The index of mail: lookups and lists, and the unit that all changes of message rows pass through. */
 import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
@@ -43,12 +43,12 @@ function knownUid(row: Row): KnownUid {
   }
 }
 
-/** The one number that a read answers. */
+/** The single number of the read's result. */
 async function numberOf(db: Database, read: LongRead | null): Promise<number> {
   return read === null ? 0 : Number((await db.readLong(read))[0])
 }
 
-/** Of all messages that have any. */
+/** The sum over all messages with attachments. */
 function attachmentCount(accountId: string): LongRead | null {
   const read = messageCount(accountId, { hasAttachments: true })
   return read && { ...read, sql: messageLookups.attachments, values: [accountId] }
@@ -113,11 +113,10 @@ export function createMessages(db: Database): MessageStore {
   }
 }
 
-/*
- * Rows, and the index rows that follow from them. A step reads records through a unit, changes them with the pure
- * functions of rows.ts, and writes each changed one once, with the difference of its placements and keys.
+/**
+ * A unit reads messages, takes changed ones (by the pure functions of rows.ts), and writes each changed message once,
+ * with the difference of its placements and keys.
  */
-
 export function createUnit(sql: Statements) {
   const before = new Map<string, MessageRecord | null>()
   const after = new Map<string, MessageRecord>()
@@ -129,7 +128,7 @@ export function createUnit(sql: Statements) {
     return record
   }
   return {
-    /** Reads these in one go: what follows finds them in memory. */
+    /** Reads messages by one query, so that `get` and `flush` find them in memory. */
     load: (ids: readonly string[]): void => {
       const unknown = ids.filter((id) => !before.has(id))
       if (unknown.length === 0) return
@@ -137,13 +136,13 @@ export function createUnit(sql: Statements) {
       const found = sql.docs(messageLookups.several, JSON.stringify(unknown)) as MessageRecord[]
       for (const record of found) before.set(record.id, record)
     },
-    /** As it is now, changes of this unit included. */
+    /** The message, with the changes of this unit. */
     get: (id: string) => after.get(id) ?? stored(id),
     put: (record: MessageRecord) => void after.set(record.id, record),
-    /** Answers what becomes of the counts of folders. */
+    /** Writes the changed messages. Returns the changes of folder counts. */
     flush: (): CountChanges => {
       const changes: CountChanges = new Map()
-      // first the places that are given up: another message of this unit may have taken one
+      // lost placements first: another message of this unit may have the same place
       for (const record of after.values()) dropPlacements(sql, stored(record.id), record)
       for (const record of after.values()) {
         const was = stored(record.id)
@@ -165,28 +164,21 @@ function saveMessage(sql: Statements, before: MessageRecord | null, after: Messa
   saveKeys(sql, before, after)
 }
 
-/** Its own alone: a copy that writes over may have given the place to another message before. */
+/** Deletes placements of this message alone: an import may have given the place to another message before. */
 function dropPlacements(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
   for (const there of before?.placements ?? []) {
     if (!after.placements.some((placement) => liesAt(placement, there))) deletePlacement(sql, there, after.id)
   }
 }
 
-function savePlacements(sql: Statements, before: readonly Placement[], after: MessageRecord): void {
-  for (const there of after.placements) {
-    if (before.includes(there)) continue
-    sql.run(
-      `INSERT OR REPLACE INTO placements (folder_id, uid_validity, uid, message_id, flags, modseq, rev, generation)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      there.folderId,
-      there.uidValidity,
-      there.uid,
-      after.id,
-      JSON.stringify(there.flags),
-      there.modseq,
-      there.rev,
-      there.generation ?? 0,
-    )
+const placementInsert = `INSERT OR REPLACE INTO placements
+  (folder_id, uid_validity, uid, message_id, flags, modseq, rev, generation) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+function savePlacements(sql: Statements, before: readonly Placement[], { id, placements }: MessageRecord): void {
+  for (const placement of placements) {
+    if (before.includes(placement)) continue
+    const { folderId, uidValidity, uid, flags, modseq, rev, generation = 0 } = placement
+    sql.run(placementInsert, folderId, uidValidity, uid, id, JSON.stringify(flags), modseq, rev, generation)
   }
 }
 
@@ -196,23 +188,21 @@ export function deletePlacement(sql: Statements, { folderId, uidValidity, uid }:
   sql.run(placementDelete, folderId, uidValidity, uid, messageId)
 }
 
-/** Only live messages have keys: the facts' keys come and go with life, the others with the placements. */
+/** Only live messages have keys. Keys of facts change when a message gets or loses its only placement. */
 function saveKeys(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
-  const had = before !== null && isLive(before)
-  if (had && isLive(after)) {
-    const old = placeKeys(before)
-    const now = placeKeys(after)
-    changeKeys(sql, keyRows.remove, after, without(old, now))
-    changeKeys(sql, keyRows.insert, after, without(now, old))
-  } else if (had) changeKeys(sql, keyRows.remove, after, messageKeys(before))
-  else changeKeys(sql, keyRows.insert, after, messageKeys(after))
+  // two live states differ in the keys of their placements alone
+  const keysOf = before !== null && isLive(before) && isLive(after) ? placeKeys : messageKeys
+  const old = before === null ? [] : keysOf(before)
+  const now = keysOf(after)
+  changeKeys(sql, keyRows.remove, after, without(old, now))
+  changeKeys(sql, keyRows.insert, after, without(now, old))
 }
 
 function without(keys: readonly string[], others: readonly string[]): string[] {
   return keys.filter((key) => !others.includes(key))
 }
 
-/** One statement for all keys of a message: there may be thousands. */
+/** A message may have thousands of keys: one statement writes all of them. */
 export const keyRows = {
   insert: `INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
     SELECT ?1, value, ?2, ?3 FROM json_each(?4)`,

@@ -1,4 +1,4 @@
-/** Tables of whole records: `doc` is the record as JSON, the columns beside it are what indexes need. */
+/** Tables of records: `doc` is the whole record as JSON, the other columns are for indexes. */
 import { definitions, type FieldOf, type Kind, type Kinds } from '../keyed.ts'
 import type { MessageRecord, UserRecord } from '../records.ts'
 import { conditionOf, foldCase, folderRank, goneAt, isLive, lastStatus } from '../rows.ts'
@@ -7,9 +7,9 @@ import type { Statements, Value } from './statements.ts'
 type Column<R> = readonly [name: string, of: (record: R) => Value]
 
 interface TableOptions<R> {
-  /** The columns that a save may change, by default all but the key. */
+  /** The columns that `save` may change. Default: all but the key. */
   readonly changing?: readonly string[]
-  /** Writes what follows from the record elsewhere; `before` = the one that a save replaces. */
+  /** Writes rows of other tables that depend on the record. `before`: the record that `save` replaces. */
   readonly follow?: (sql: Statements, record: R, before: R | null) => void
 }
 
@@ -36,11 +36,11 @@ function createTable<R>(
     get: (sql: Statements, ...of: readonly Value[]) =>
       sql.doc(`SELECT doc FROM ${name} WHERE ${same}`, ...of) as R | null,
     insert: (sql: Statements, record: R) => void write(sql, `INSERT ${values}`, record),
-    /** false = there is one with this key. */
+    /** false = the key exists. */
     insertMissing: (sql: Statements, record: R) => write(sql, `INSERT ${values} ${over} DO NOTHING`, record) === 1,
-    /** Over the one with the same key. Another one that has one of its unique values stays, and is a conflict. */
+    /** Replaces the record with the same key. A unique value of another record is a `conflict`. */
     put: (sql: Statements, record: R) => void write(sql, `INSERT ${values} ${over} DO UPDATE SET ${excluded}`, record),
-    /** The record of one key, changed: writes the columns that differ, so that no other index is touched. */
+    /** Writes a changed record: only the columns that differ, so that only their indexes are written. */
     save: (sql: Statements, before: R, after: R): void => {
       const changed = watched.filter(([, of]) => of(before) !== of(after))
       const set = changed.map(([column]) => `${column} = ?,`).join('')
@@ -64,7 +64,7 @@ export function columnOf(field: string): string {
   return column
 }
 
-/** NULL would not be found by `=`: nothing is ''. */
+/** An absent value is '': `=` does not find NULL. */
 export function columnValue(value: unknown): Value {
   return (value ?? '') as Value
 }
@@ -82,24 +82,19 @@ function keyedTable<K extends Kind>(
   return createTable(kind, key.length, [...fieldColumns<Kinds[K]>(...key, ...fields), ...more], options)
 }
 
-/** Replaces the addresses by which the user (accountId '') or one of its accounts is found; in order of its age. */
+const addressInsert = `INSERT INTO user_addresses (developer_id, email, created_at, user_id, account_id)
+  VALUES (?, ?, ?, ?, ?)`
+
+/** Replaces the addresses in the index of users that are the user's own (accountId '') or its account's. */
 function indexAddresses(
   sql: Statements,
-  user: Pick<UserRecord, 'id' | 'developerId' | 'createdAt'>,
+  { id, developerId, createdAt }: Pick<UserRecord, 'id' | 'developerId' | 'createdAt'>,
   accountId: string,
   emails: readonly string[],
 ): void {
-  sql.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', user.id, accountId)
-  for (const email of new Set(emails.map(foldCase))) {
-    sql.run(
-      'INSERT INTO user_addresses (developer_id, email, created_at, user_id, account_id) VALUES (?, ?, ?, ?, ?)',
-      user.developerId,
-      email,
-      user.createdAt,
-      user.id,
-      accountId,
-    )
-  }
+  sql.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', id, accountId)
+  for (const email of new Set(emails.map(foldCase)))
+    sql.run(addressInsert, developerId, email, createdAt, id, accountId)
 }
 
 const users = keyedTable('users', {
@@ -133,7 +128,7 @@ export const tables = {
   users,
   accounts,
   folders: keyedTable('folders', {}, [['rank', ({ path }) => folderRank(path)]]),
-  // its facts never change, and so do their columns
+  // the facts of a message never change
   messages: createTable<MessageRecord>(
     'messages',
     1,
