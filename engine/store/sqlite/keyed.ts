@@ -11,11 +11,14 @@ import { deleteWhere, drain, isFar, type Database, type LongRead } from './datab
 import type { Sql, Value } from './statements.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
-/** Conditions to join by AND. A + keeps the planner off the indexes of fields that could lead, but do not. */
-export function conditions<R>(
-  { leads }: Pick<Definition<R>, 'leads'>,
-  where: Where<R>,
-): { parts: string[]; values: Value[] } {
+/** SQL conditions to join by AND, and the values of their parameters. */
+export interface Conditions {
+  readonly parts: string[]
+  readonly values: Value[]
+}
+
+/** A + keeps the planner off the indexes of fields that could lead, but do not. */
+export function conditions<R>({ leads }: Pick<Definition<R>, 'leads'>, where: Where<R>): Conditions {
   const lead = leads?.find((field) => where[field] !== undefined)
   const parts: string[] = []
   const values: Value[] = []
