@@ -1,4 +1,4 @@
-/** Contacts, counted by each email account as its mail arrives. */
+/** Contacts in SQLite; the counts of each email account. */
 import { contactId } from '../ids.ts'
 import type { KeyedCollections } from '../aggregates.ts'
 import { contactReads, withDelta, type ContactParts, type ContactQuery } from '../contacts.ts'
@@ -8,7 +8,7 @@ import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
 import { columnOf, tables } from './tables.ts'
 
-/** Adds each delta once per contact and key: the mark shows that its message was counted. */
+/** Adds each delta once per contact and key. A mark says that the message of a key is counted. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
   const changed = new Map<string, StoredContact>()
   const stored = new Map<string, StoredContact | null>()
@@ -31,7 +31,7 @@ export function countContacts(sql: Statements, accountId: string, deltas: readon
   }
 }
 
-/** Parts of the contacts of one page; with `found` of those that an account knows by such a name or address. */
+/** One page of contacts, each as the records of all accounts. `found`: filters by a part of the name or address. */
 export function contactPage(field: ContactQuery['field'], descending: boolean, found: boolean): string {
   const order = `total ${descending ? 'DESC' : 'ASC'}, id ${descending ? 'DESC' : 'ASC'}`
   const some = 'AND id IN (SELECT id FROM contacts WHERE user_id = ?1 AND instr(search_key, ?4) > 0)'

@@ -1,4 +1,4 @@
-/** Folders of an account: what the server lists, and how far each has been read. */
+/** Folders of an account: reconciles them with the server's list, and keeps their counts and completeness. */
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
 import { addCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
@@ -13,10 +13,10 @@ import { tables } from './tables.ts'
 
 export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY rank, path'
 
-/** Placements taken away in one transaction when a folder goes. */
+/** Placements removed in one transaction when a folder is removed. */
 const stepPlacements = 500
 
-/** Rows written in one transaction: others wait for it only shortly, however many folders there are. */
+/** Folders written in one transaction: other writes wait for it. */
 const stepFolders = 250
 
 function upsertListed(
@@ -31,7 +31,7 @@ function upsertListed(
   for (const item of listed) {
     const stored = tables.folders.get(sql, folderId(accountId, item.path))
     const folder = listedFolder(accountId, epoch, stored, item)
-    // A replacement of the mailbox that was cut short leaves placements without their folder.
+    // an interrupted replacement of the mailbox leaves placements without their folder
     if (stored === null) tables.folders.insert(sql, { ...folder, counts: countRows(sql, folder.id) })
     else if (JSON.stringify(folder) !== JSON.stringify(stored)) tables.folders.save(sql, stored, folder)
     turns ||= folder.selectable !== stored?.selectable
@@ -39,11 +39,11 @@ function upsertListed(
   if (turns) settle(sql, accountId, now)
 }
 
-/** As isWhole of folder-counts.ts, out of the index of the folders that are not complete. */
+/** isWhole of folder-counts.ts, by the index of folders that are not complete. */
 export const isWhole = `SELECT EXISTS (SELECT 1 FROM folders WHERE account_id = ?) AND NOT EXISTS (SELECT 1 FROM folders
   WHERE account_id = ? AND json_extract(doc, '$.selectable') AND json_extract(doc, '$.completeAt') IS NULL)`
 
-/** Writes whether the account is complete, after a folder has become so or is no more. Answers whether that is new. */
+/** Stores whether the account is complete, after a folder has changed. Returns whether that has changed. */
 export function settle(sql: Statements, accountId: string, now: number): boolean {
   const account = tables.accounts.get(sql, accountId)
   const whole = sql.number(isWhole, accountId, accountId) === 1
@@ -60,27 +60,22 @@ function countRows(sql: Statements, folderId: string): FolderCounts {
   return { messages: Number(messages), unseen: Number(unseen) }
 }
 
-/** Placements of a folder but for one UIDVALIDITY: two ranges of the key on either side of it. */
+/** Placements of a folder with another UIDVALIDITY: two ranges of the primary key. */
 export const others = `(SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity < ?2
   UNION ALL SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity > ?2)`
 
-/** Moves up to `limit` places in the folder to `gone`. Answers how many are left, at most `limit` + 1. */
-export function forgetFolder(
-  sql: Statements,
-  folderId: string,
-  keepUidValidity: string | null,
-  limit: number,
-  at: number,
-): number {
-  // no UIDVALIDITY is the empty string: it keeps nothing
-  const keep = keepUidValidity ?? ''
+/**
+ * Moves up to `limit` placements with another UIDVALIDITY than `keep` ('' = all placements) to `gone`. Returns how many
+ * are left, at most `limit` + 1.
+ */
+export function forgetFolder(sql: Statements, folderId: string, keep: string, limit: number, at: number): number {
   const unit = createUnit(sql)
   for (const row of sql.rows(`SELECT message_id, uid_validity, uid FROM ${others} LIMIT ?3`, folderId, keep, limit)) {
     const lost = { folderId, uidValidity: String(row['uid_validity']), uid: Number(row['uid']) }
     const messageId = String(row['message_id'])
     const message = unit.get(messageId)
     if (message) unit.put(vanish(message, lost, at))
-    // the row goes in any case: the caller repeats until none is left
+    // also without its message, since the caller repeats until none is left
     deletePlacement(sql, lost, messageId)
   }
   const changed = unit.flush().get(folderId)
@@ -89,19 +84,16 @@ export function forgetFolder(
   return sql.number(`SELECT count(*) FROM (SELECT 1 FROM ${others} LIMIT ?3)`, folderId, keep, limit + 1)
 }
 
-/** The placements first, in bounded steps, then the folder. */
+/** Removes the placements in bounded steps, then the folder. */
 async function removeFolder(db: Database, folder: FolderRecord, epoch: number, now: () => number): Promise<void> {
-  for (;;) {
-    const left = await db.write(() => {
-      checkEpoch(db, folder.accountId, epoch)
-      const rest = forgetFolder(db, folder.id, null, stepPlacements, now())
-      if (rest > 0) return rest
-      db.run('DELETE FROM folders WHERE id = ?', folder.id)
-      settle(db, folder.accountId, now())
-      return rest
-    })
-    if (left === 0) return
+  const removeSome = (): boolean => {
+    checkEpoch(db, folder.accountId, epoch)
+    if (forgetFolder(db, folder.id, '', stepPlacements, now()) > 0) return false
+    db.run('DELETE FROM folders WHERE id = ?', folder.id)
+    settle(db, folder.accountId, now())
+    return true
   }
+  while (!(await db.write(removeSome)));
 }
 
 export function createFolders(db: Database, keyed: KeyedCollections, now: () => number): FolderStore {

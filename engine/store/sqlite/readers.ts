@@ -1,9 +1,6 @@
 /**
- * Reads that may walk a large mailbox run in threads of their own, so that they do not hold the event loop: at most
- * two, of which one developer has one, as long as others wait. Each thread has a read-only connection and sees all that
- * is committed.
- *
- * This module is also what such a thread runs.
+ * Runs long reads in reader threads, so that they do not hold the event loop: at most two, and one per developer while
+ * others wait. Each thread has a read-only connection and sees all committed writes. A thread runs this module, too.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -13,7 +10,7 @@ import { Threads } from '../../threads.ts'
 import { withinTime } from '../../waits.ts'
 import type { Sql, Tuples } from './statements.ts'
 
-/** The longest that a call waits. */
+/** The longest wait of a call. */
 const callMs = 10_000
 const placeMs = 600_000
 
@@ -22,7 +19,7 @@ interface ReaderThread {
 }
 
 export interface Readers {
-  /** All rows. `owner`: the developer who has asked. Rejects with `timeout` past the deadline. */
+  /** Returns all rows. `owner`: the id of the developer that reads. Rejects with `timeout` after `deadlineMs`. */
   read(owner: string, sql: Sql): Promise<Tuples>
   close(): Promise<void>
 }
@@ -30,8 +27,8 @@ export interface Readers {
 export function createReaders(path: string, deadlineMs = callMs): Readers {
   const workerData: ReaderThread = { readerOf: path }
   const threads = new Threads(new URL(import.meta.url), { name: 'reader', workerData })
-  // One place, and a spare one for who holds none. SQLite cannot be interrupted here: a read that nobody waits for any
-  // more keeps its place until it ends.
+  // One place, and a spare one for developers without a read. SQLite cannot be interrupted here: a read keeps its place
+  // until it ends, even when the call has timed out.
   const late = 'the search took too long: ask for less, by dates or by a folder'
   const queue = createFairQueue({ places: 1, deadlineMs: placeMs, late })
   return {

@@ -1,13 +1,13 @@
 /**
- * Prepared statements of the connection, made once and kept. Their LIMIT is `?+0`: SQLite plans by the value of a bare
- * parameter, and so anew at every call.
+ * A cache of the connection's prepared statements. LIMIT is written `?+0`: SQLite plans by the value of a bare `?`, and
+ * so anew with every call.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
 
 export type Value = SQLInputValue
 export type Row = Record<string, SQLOutputValue>
 
-/** Every row as its columns in order. */
+/** Rows as arrays of their columns. */
 export type Tuples = readonly (readonly SQLOutputValue[])[]
 
 export interface Sql {
@@ -15,15 +15,15 @@ export interface Sql {
   readonly values: readonly Value[]
 }
 
-/** First column of every row, parsed as JSON. */
+/** The first column of every row, parsed as JSON. */
 export function parsed(rows: Tuples): unknown[] {
   return rows.map(([text]) => JSON.parse(String(text)) as unknown)
 }
 
-/** Texts of queries vary with their filters; past this many the statement that was made first is let go. */
+/** The most statements in a cache; then the oldest is dropped. Queries vary with their filters. */
 const kept = 400
 
-/** Reads and writes inside a step. Synchronous: nothing else runs between two of them. */
+/** Synchronous reads and writes inside a step. */
 export function createStatements(database: DatabaseSync) {
   const byName = createCache(database, false)
   const byIndex = createCache(database, true)
@@ -40,18 +40,15 @@ export function createStatements(database: DatabaseSync) {
     },
     /** First column of every row, parsed as JSON. */
     docs: (sql: string, ...values: readonly Value[]) => parsed(tuples(sql, ...values)),
-    /** Every row as its columns in order. */
     tuples,
     row: (sql: string, ...values: readonly Value[]): Row | null => byName(sql).get(...values) ?? null,
     rows: (sql: string, ...values: readonly Value[]): Row[] => byName(sql).all(...values),
-    /** Number in the first column of the first row; 0 = no row or NULL. */
+    /** The number in the first column of the first row; 0 = no row or NULL. */
     number: (sql: string, ...values: readonly Value[]) => Number(first(sql, values) ?? 0),
     /** Number of rows changed. */
     run: (sql: string, ...values: readonly Value[]) => Number(byName(sql).run(...values).changes),
-    /** Several statements without values, not kept. */
-    script: (sql: string): void => {
-      database.exec(sql)
-    },
+    /** Runs several statements without values. */
+    script: (sql: string) => database.exec(sql),
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * One batch of one folder, nearly always as one transaction; a heavy one in steps, the cursor last. And the change log
- * that batches write, numbered per account without gaps.
+ * Writes a sync batch of one folder: in one transaction, or, when it is large, in steps with the cursor last. Keeps the
+ * change log that batches write, numbered per account without gaps.
  */
 import { AppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
@@ -64,7 +64,7 @@ function applyToMessages(sql: Statements, batch: SyncBatch, now: number): CountC
 const changesByIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
 const lastSeq = 'SELECT max(seq) FROM changes WHERE account_id = ?'
 
-/** Known ids keep their number, new ones take the next. Answers all of them, in the order given. */
+/** Stores new changes with the next numbers; known ids keep theirs. Returns all changes in the given order. */
 function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
   if (drafts.length === 0) return []
   let seq = sql.number(lastSeq, accountId)
@@ -83,7 +83,7 @@ function insertChanges(sql: Statements, accountId: string, drafts: readonly Chan
 
 const sizes = 'SELECT id, octet_length(doc) FROM messages WHERE id IN (SELECT value FROM json_each(?))'
 
-/** A message that is written anew costs an address for each of so many bytes. */
+/** Writing so many bytes of a message again costs as much as one address. */
 const octetsOfAddress = 150
 
 function stepsOfBatch(sql: Statements, batch: SyncBatch): readonly SyncBatch[] {
@@ -151,7 +151,7 @@ export function createSync(db: Database, keyed: KeyedCollections, now: () => num
   }
 }
 
-/** The newest of an account carries its number on. */
+/** Keeps the newest change of each account, so that numbers go on from it. */
 export const expireChanges = deleteWhere(
   'changes',
   'at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)',
