@@ -71,7 +71,6 @@ suite('processes at work in a database', needs('mongodb'), () => {
       ...times,
     })
     joined.push(member)
-    member.keep()
     return member
   }
 

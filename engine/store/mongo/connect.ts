@@ -117,7 +117,6 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
       const collections = openCollections(db)
       const alone = async (): Promise<boolean> => role !== 'service' || !(await isCurrent(collections))
       member = await join(collections, { ...options.member, alone, name: `${host}/${name}`, log, signal })
-      member.keep()
     }
     await checkRole(db, facts, role)
     if (role === 'source') await refuseRemoval(db, facts)

@@ -1,8 +1,7 @@
 /**
- * The processes that are at work in a database, as records in `nodes`. Each beats every second. A process joins, and
- * works beside the others; or it is alone (a copy, a migration): then it waits until the others have ended, and none
- * joins meanwhile. Of one that joins and one that wants to be alone at the same time at least one sees the other, since
- * both write before they look.
+ * The processes at work in a database: one record per process in `nodes`, with a beat that counts up every second. A
+ * process works beside the others, or alone (a copy, a migration). To be alone a process waits until the others have
+ * ended; no process joins meanwhile. Both kinds write before they read, so of two at least one sees the other.
  */
 import { randomUUID } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
@@ -15,25 +14,25 @@ import type { Logger } from '../../observe/log.ts'
 import type { Collections } from './documents.ts'
 import { within } from './errors.ts'
 
-const beatMs = 1000
-const silentMs = 15_000
+const usualBeatMs = 1000
+const usualSilentMs = 15_000
 const releaseMs = 2000
 
-/** Longest that a process which wants to be alone waits for one that is dead already. */
-export const alonePatienceMs = silentMs + 4 * beatMs
+/** Patience of a process that wants to be alone: long enough for a dead process to count as silent. */
+export const alonePatienceMs = usualSilentMs + 4 * usualBeatMs
 
 export interface JoinOptions {
-  /** Whether it has to be without other processes. Asked before each try. */
+  /** Whether this process must be alone. Asked before each try. */
   readonly alone: () => Promise<boolean>
-  /** Takes slots. */
+  /** Takes slots. Default true. */
   readonly works?: boolean | undefined
-  /** Host and database, for people. */
+  /** Host and database, for the error text. */
   readonly name?: string
   readonly log: Logger
   readonly signal?: AbortSignal | undefined
-  /** Others have taken this process for dead: nothing may be done from then on. */
+  /** Called when another process has removed this record as dead: this process may write nothing from then on. */
   readonly lost: () => void
-  /** A process that must be alone waits no longer. Default: for ever. */
+  /** Longest wait for other processes. Default: without end. */
   readonly patienceMs?: number | undefined
   /** For tests. */
   readonly beatMs?: number | undefined
@@ -45,28 +44,27 @@ export interface NodeDoc {
   readonly place: string
   readonly pid: number
   readonly beat: number
-  /** The node has not begun to work. */
+  /** Still waits for other processes to end. */
   readonly waits: boolean
   readonly works: boolean
   readonly leaving: boolean
   readonly capacity: number
   readonly load: number
-  /** Where it listens for the others. */
+  /** Where the process listens for the other nodes. */
   readonly address: string | null
 }
 
 type NodeFields = Omit<NodeDoc, '_id' | 'beat'>
 
-/** Counts that all nodes share, and who is alone. */
 export interface SharedDoc {
   readonly _id: 'shared'
-  /** Id of the node that is alone, or wants to be; '' = none. */
+  /** Id of the process that is alone, or wants to be; '' = none. */
   readonly alone: string
-  /** Counts the changes of slots. */
+  /** Number of changes of slot owners. */
   readonly version: number
   /** Epoch of the last claim. */
   readonly term: number
-  /** Number of the last news. */
+  /** Number of the newest news row. */
   readonly news: number
 }
 
@@ -87,7 +85,7 @@ export interface Seen {
   readonly shared: SharedDoc
 }
 
-/** All records, in one command. */
+/** Reads all records in one command. */
 export async function readMembers({ nodes }: Members): Promise<Seen> {
   const docs = (await nodes.find({}).toArray()) as readonly (NodeDoc | SharedDoc)[]
   const isShared = (doc: NodeDoc | SharedDoc): doc is SharedDoc => doc._id === shared
@@ -101,45 +99,42 @@ export function viewOf({ _id, beat, works, waits, leaving, capacity, place, pid 
   return { id: _id, beat, works: works && !waits, leaving, capacity, ended: hasEnded(_id, place, pid) }
 }
 
-/** Removes the record of a node that is dead. false: it has beaten meanwhile, or another one was faster. */
+/** Removes the record of a dead node. Returns false when the node has beaten meanwhile, or its record is gone. */
 export async function bury({ nodes }: Members, { id, beat }: Pick<NodeView, 'id' | 'beat'>): Promise<boolean> {
   return (await nodes.deleteOne({ _id: id, beat })).deletedCount === 1
 }
 
-/** Changes the shared counts; answers them as they are then. */
+/** Adds to the shared counts and returns the new ones. AppError `store_unavailable` when their record is missing. */
 export async function count(members: Members, by: Partial<Record<'version' | 'term' | 'news', number>>) {
   const changed = await members.shared.findOneAndUpdate({ _id: shared }, { $inc: by }, { returnDocument: 'after' })
   if (changed === null) throw new AppError('store_unavailable', 'the record of the nodes is missing')
   return changed
 }
 
-/** This process among the others. */
+/** This process's record. It beats by itself until `stop` or `release`. */
 export interface Member {
   readonly id: string
   readonly members: Members
   readonly works: boolean
   readonly beatMs: number
   readonly state: NodeState
-  /** Beats, with what has changed of the record. false: others have taken this process for dead. */
+  /** Beats, and changes these fields. Returns false when others have taken this process for dead. */
   beat(change?: Partial<NodeFields>): Promise<boolean>
-  /** From now on others may join. */
+  /** Lets other processes join. */
   share(): Promise<void>
-  /** Beats by itself until it is told to stop. */
-  keep(): void
   stop(): void
+  /** Stops the beat and removes the record. */
   release(): Promise<void>
 }
 
-/**
- * Waits until it may work. AppError `shutting_down` when `signal` is aborted, `conflict` when patience ends.
- */
+/** Waits until this process may work. AppError `shutting_down` when `signal` aborts, `conflict` when patience ends. */
 export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, options: JoinOptions): Promise<Member> {
   const members = openMembers(collections)
   await members.shared.updateOne({ _id: shared }, { $setOnInsert: blank }, { upsert: true })
-  const everyMs = options.beatMs ?? beatMs
+  const { beatMs = usualBeatMs, silentMs = usualSilentMs, patienceMs = Infinity } = options
   const _id = randomUUID()
   const me: NodeFields = {
-    place: placeOf(),
+    place: ownPlace,
     pid: process.pid,
     waits: true,
     works: options.works ?? true,
@@ -148,19 +143,17 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
     load: 0,
     address: null,
   }
-  here.add(_id)
-  let state = createNode(_id, options.silentMs ?? silentMs, 2 * everyMs)
-  const until = performance.now() + (options.patienceMs ?? Infinity)
+  ownIds.add(_id)
+  let state = createNode(_id, silentMs, 2 * beatMs)
+  const until = performance.now() + patienceMs
   let waited = false
   for (;;) {
-    const round = await options
+    const { other, state: after } = await options
       .alone()
       .then((alone) => attempt(members, collections, { _id, me, alone, before: state }))
-      .catch(() => null)
-    if (round === null) state = stepNode(state, { type: 'failed' }).state
-    else if (round.other === null) break
-    else state = round.state
-    const other = round?.other ?? undefined
+      .catch((): Round => ({ other: undefined, state: stepNode(state, { type: 'failed' }).state }))
+    if (other === null) break
+    state = after
     if (performance.now() >= until) {
       await members.nodes.deleteOne({ _id })
       const who = other === undefined ? '' : ` (${other.pid} at ${other.place})`
@@ -171,13 +164,13 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
       options.log.info({ place: other.place, pid: other.pid }, 'another process serves this database')
       waited = true
     }
-    await sleep(everyMs, undefined, { signal: options.signal }).catch(async (cause: unknown) => {
+    await sleep(beatMs, undefined, { signal: options.signal }).catch(async (cause: unknown) => {
       await within(members.nodes.deleteOne({ _id }), releaseMs).catch(() => undefined)
       throw new AppError('shutting_down', 'stopped while another process served the database', { cause })
     })
   }
   if (waited) options.log.warn({ pid: process.pid }, 'the other process has ended: this one serves the database')
-  return memberOf(members, { _id, me, state }, options)
+  return memberOf(members, { _id, me, state, beatMs }, options.lost)
 }
 
 /** This process, and its record's fields beside the beat. */
@@ -187,12 +180,12 @@ interface Joining {
 }
 
 interface Round {
-  /** The process that is waited for; null = nobody. */
-  readonly other: Pick<NodeDoc, 'place' | 'pid'> | null
+  /** The process to wait for; null = none, undefined = the database did not answer. */
+  readonly other: Pick<NodeDoc, 'place' | 'pid'> | null | undefined
   readonly state: NodeState
 }
 
-/** A look of a process that waits for its turn, which ends with `waits: false` in its record when it has come. */
+/** One look of a process that waits to join. Sets `waits: false` in its record when it may work beside the others. */
 async function attempt(
   members: Members,
   collections: Pick<Collections, 'meta'>,
@@ -214,28 +207,23 @@ async function attempt(
   if (alone) return { other: await takeAlone(members, _id, seen), state }
   if (seen.shared.alone === _id) await members.shared.updateOne({ _id: shared, alone: _id }, { $set: { alone: '' } })
   await members.nodes.updateOne({ _id }, { $set: { waits: false } })
-  // A process that wants to be alone may have come between.
+  // Another process may have asked to be alone since the first read.
   const { shared: now, nodes: others } = await readMembers(members)
   const other = others.find((node) => node._id === now.alone && node._id !== _id) ?? null
   if (other !== null) await members.nodes.updateOne({ _id }, { $set: { waits: true } })
   return { other, state }
 }
 
-/** From now on nobody joins; answers one that is at work still. */
-async function takeAlone(members: Members, id: string, seen: Seen): Promise<NodeDoc | null> {
-  const { alone } = seen.shared
-  if (alone !== id) {
-    const { matchedCount } = await members.shared.updateOne({ _id: shared, alone }, { $set: { alone: id } })
-    const { nodes } = await readMembers(members)
-    if (matchedCount === 0) return nodes.find((node) => node._id !== id) ?? null
-    return nodes.find((node) => node._id !== id && !node.waits) ?? null
-  }
-  return seen.nodes.find((node) => node._id !== id && !node.waits) ?? null
+/** Keeps other processes from joining. Returns one that is still at work; null = none. */
+async function takeAlone(members: Members, id: string, { shared: { alone } }: Seen): Promise<NodeDoc | null> {
+  const { matchedCount } = await members.shared.updateOne({ _id: shared, alone }, { $set: { alone: id } })
+  const { nodes } = await readMembers(members)
+  return nodes.find((node) => node._id !== id && (matchedCount === 0 || !node.waits)) ?? null
 }
 
 const formerId = 'lead'
 
-/** A process of a version that served alone, and wrote so into `meta`. */
+/** A process of the version before nodes, which served alone and had its record in `meta`. */
 async function formerLead({ meta }: Pick<Collections, 'meta'>): Promise<NodeDoc | null> {
   const lead = await meta.findOne({ _id: 'lead' })
   if (lead === null || lead['owner'] === '') return null
@@ -246,23 +234,22 @@ async function formerLead({ meta }: Pick<Collections, 'meta'>): Promise<NodeDoc 
 
 function memberOf(
   members: Members,
-  { _id, me, state }: Joining & { readonly state: NodeState },
-  { lost, ...options }: JoinOptions,
+  { _id, me, state, beatMs }: Joining & { readonly state: NodeState; readonly beatMs: number },
+  lost: () => void,
 ): Member {
   const { nodes, shared: counts } = members
-  const everyMs = options.beatMs ?? beatMs
   let ours = true
-  let timer: NodeJS.Timeout | undefined
-  const stop = (): void => clearInterval(timer)
   const beat: Member['beat'] = async (change = {}) => {
     if (!ours) return false
     const { matchedCount } = await nodes.updateOne({ _id }, { $inc: { beat: 1 }, $set: { pid: me.pid, ...change } })
-    if (matchedCount === 1) return true
-    stop()
-    end()
-    return false
+    if (matchedCount === 0) end()
+    return matchedCount === 1
   }
+  // A failed beat does no harm: while the database is away no other process can take over.
+  const timer = setInterval(() => void beat().catch(() => undefined), beatMs).unref()
+  const stop = (): void => clearInterval(timer)
   const end = (): void => {
+    stop()
     if (ours) lost()
     ours = false
   }
@@ -270,16 +257,12 @@ function memberOf(
     id: _id,
     members,
     works: me.works,
-    beatMs: everyMs,
+    beatMs,
     state,
     beat,
     async share() {
       await beat({ waits: false })
       await counts.updateOne({ _id: shared, alone: _id }, { $set: { alone: '' } })
-    },
-    keep() {
-      // While the database is away no other process can take over.
-      timer = setInterval(() => void beat().catch(() => undefined), everyMs).unref()
     },
     stop,
     async release() {
@@ -296,24 +279,26 @@ function memberOf(
   }
 }
 
-/** Where a process number means the same process: the machine since its start, or the container on it. */
+/** Where a process number names one process: the machine since its boot, or the container on that machine. */
 function placeOf(): string {
   let space = ''
   try {
     space = `${readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()} ${readlinkSync('/proc/self/ns/pid')}`
   } catch {
-    // not Linux: the host's name alone
+    // Only Linux has these files; elsewhere the place is the host name.
   }
   return `${hostname()} ${space}`.trim()
 }
 
-/** Ids of this very process. */
-const here = new Set<string>()
+const ownPlace = placeOf()
 
-/** A process of this very place that is no more. Our own number is not its number any more. */
+/** Ids of the members of this process. */
+const ownIds = new Set<string>()
+
+/** Whether a process of this place has ended. A foreign id with our own process number has: the number was reused. */
 function hasEnded(id: string, place: string, pid: number): boolean {
-  if (place !== placeOf()) return false
-  if (pid === process.pid) return !here.has(id)
+  if (place !== ownPlace) return false
+  if (pid === process.pid) return !ownIds.has(id)
   try {
     process.kill(pid, 0)
     return false
