@@ -1,7 +1,7 @@
 /**
- * News between nodes, as numbered rows of `news` that go by themselves. Who has written one tells the others what it
- * says; a node that missed that reads the row at its next look. News that cannot be written down, or followed, now are
- * at the next look.
+ * News between nodes, as numbered rows of `news` that a TTL index removes. The writer of a row also sends it to the
+ * other nodes; a node that missed it reads the row at its next look. The next look also repeats failed writes and
+ * failed listeners.
  */
 import type { Collection } from 'mongodb'
 import { toAppError } from '../../errors.ts'
@@ -17,7 +17,7 @@ interface NewsDoc extends NumberedNews {
   readonly at: Date
 }
 
-interface Deps {
+export interface NewsDeps {
   readonly context: MongoContext
   readonly member: Member
   readonly log: Logger
@@ -25,30 +25,30 @@ interface Deps {
 
 type Listener = Pick<SlotWork, 'heard' | 'announceNews'>
 
-/** News that were given a number before, and are written after others. */
+/** Rows read again at each look: a row may be written after rows with higher numbers. */
 const readAgain = 100
-/** Longest that the next news wait for one. */
+/** Longest wait for the listener of one row. */
 const followMs = 2000
 
 const newsId = (number: number): string => String(number).padStart(12, '0')
 
 export class NewsRows {
-  readonly #deps: Deps
+  readonly #deps: NewsDeps
   readonly #rows: Collection<NewsDoc>
-  /** Number of the last news that were read. */
+  /** Number of the last row read. */
   #last = 0
-  /** By number; each resolves when the news are followed. */
+  /** By row id; each resolves when the listener is done. */
   readonly #read = new Map<string, Promise<void>>()
   readonly #inOrder = createExclusiveByKey()
   readonly #untold: News[] = []
   readonly #unfollowed: News[] = []
 
-  constructor(deps: Deps) {
+  constructor(deps: NewsDeps) {
     this.#deps = deps
     this.#rows = deps.context.collections.news as unknown as Collection<NewsDoc>
   }
 
-  /** Older news are not read. */
+  /** Rows up to this number are never read. */
   beginAt(number: number): void {
     this.#last = number
   }
@@ -64,7 +64,7 @@ export class NewsRows {
     }
   }
 
-  /** Writes down all that others have yet to be told; answers it. */
+  /** Writes the queued news; returns the written rows. */
   async write(): Promise<NumberedNews[]> {
     const { member, context } = this.#deps
     const told = this.#untold.splice(0)
@@ -83,12 +83,12 @@ export class NewsRows {
     }
   }
 
-  /** Another node tells what it has written down. Resolves when it is followed, also where a look has read it first. */
+  /** Rows sent by another node. Resolves when the listener is done, also with rows that a look has read first. */
   async hear(rows: readonly NumberedNews[], listener: Listener | null): Promise<void> {
     for (const row of rows) await this.#followOnce(row, listener)
   }
 
-  /** `last`: number of the newest ones. */
+  /** `last`: number of the newest row. */
   async read(last: number, listener: Listener | null): Promise<void> {
     for (const news of this.#unfollowed.splice(0)) await this.#follow(news, listener)
     if (last === this.#last) return
@@ -106,10 +106,10 @@ export class NewsRows {
     return following
   }
 
-  /** Never rejects. Work that takes longer goes on beside: the node's beat waits for it. */
+  /** Never rejects. Slow work goes on after `followMs`, because the node's beat waits for this method. */
   async #follow(news: News, listener: Listener | null): Promise<void> {
     if (listener === null) return
-    // A record that was read first must not be taken over last.
+    // In order per record, so that an older read of the record never wins over a newer one.
     const following = this.#inOrder(`${news.what} ${news.id}`, () => listener.heard(news))
     const noted = following.catch((error: unknown) => {
       this.#unfollowed.push(news)

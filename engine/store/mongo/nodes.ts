@@ -1,52 +1,49 @@
 /**
- * The nodes on MongoDB. machines/node.machine.ts says what a node does after each look; here it is done.
+ * The nodes on MongoDB: reads the nodes and slots at each beat, and carries out the commands of
+ * machines/node.machine.ts.
  *
- * A claim takes an epoch that no claim before it had, and the slots by a compare with their owner. From then on writes
- * of an owner before are refused: an email account keeps the epoch of its last claim (accounts.ts), and callbacks that
- * wait in slots whose owner did not release them get it (outbox.ts).
+ * A claim takes the next epoch, and slots by a compare with their owner. The epoch fences former owners: an email
+ * account stores the epoch of its last claim (accounts.ts), and so do pending callbacks in slots that their owner did
+ * not release (outbox.ts).
  *
- * An idle node costs two commands a beat. Slots are read when a count says that they have changed.
+ * An idle node sends two commands a beat: the slots are read only when the shared version has changed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Collection } from 'mongodb'
 import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../../../machines/node.machine.ts'
 import { toAppError } from '../../errors.ts'
-import type { Logger } from '../../observe/log.ts'
 import { createExclusive, withinTime } from '../../waits.ts'
 import { allSlots, partOf, slotCount, slotOf } from '../slots.ts'
 import type { Lease, News, NodeFacts, Nodes, NumberedNews, Owner, SlotWork } from '../slots.ts'
-import type { MongoContext } from './documents.ts'
-import { isDuplicate, within } from './errors.ts'
-import { bury, count, readMembers, viewOf, type Member, type NodeDoc, type Seen } from './members.ts'
-import { NewsRows } from './news.ts'
+import { insertMissing } from './documents.ts'
+import { within } from './errors.ts'
+import { bury, count, readMembers, viewOf, type NodeDoc, type Seen } from './members.ts'
+import { type NewsDeps, NewsRows } from './news.ts'
 
 export interface SlotDoc {
   readonly _id: string
   readonly slot: number
-  /** Id of a node; one that is not there any more owns nothing. '' = released. */
+  /** Id of a node; '' = released. The slot is free when no node has this id. */
   readonly owner: string
   readonly epoch: number
-  /** When it was released. */
+  /** The slot's weight at its last release. */
   readonly weight: number
 }
 
-/** Slots that are handed over at once. */
+/** Slots handed over in one step. */
 const shedAtOnce = 64
 /** Slots whose pending callbacks are fenced in one command. */
 const fencedAtOnce = 64
 const releaseMs = 2000
-/** Longest that a call waits until other nodes have followed its news. */
+/** Longest wait of a call until other nodes have followed its news. */
 const toldWithinMs = 2000
-/** Between two looks of a node that leaves. */
+/** Between two looks of a leaving node. */
 const leaveLookMs = 50
-/** Beats without an answer after which no more is written: others bury a node after fifteen. */
+/** After this many beats without an answer the node writes nothing more: others bury it after fifteen. */
 const beatsUnanswered = 8
 
-interface Deps {
-  readonly context: MongoContext
-  readonly member: Member
+interface Deps extends NewsDeps {
   readonly lease: Lease
-  readonly log: Logger
 }
 
 const slotId = (slot: number): string => slot.toString(16).padStart(3, '0')
@@ -65,23 +62,25 @@ class MongoNode implements Nodes {
   #work: SlotWork | null = null
   #address: string | null = null
   #timer: NodeJS.Timeout | undefined
-  /** Looks, and what comes of them, one after the other. */
+  /** Looks and burials run one after the other. */
   readonly #inTurn = createExclusive()
+  /** The next look that has not begun. */
   #looking: Promise<void> | null = null
-  /** News on their way. */
+  /** News that other nodes have not followed yet. */
   readonly #telling = new Set<Promise<void>>()
+  /** Claims and releases under way. */
   #doing: Promise<void> | null = null
   #nodes: readonly NodeDoc[] = []
   #views: readonly SlotDoc[] = []
-  /** Ids of those that own slots, in the same order on each node. */
+  /** Ids of the nodes that own slots, sorted: the same list on each node. */
   #owners: readonly string[] = []
-  /** Version and ids of the nodes when the slots were read. */
+  /** The shared version and the ids of the nodes when the slots were last read. */
   #readAt = ''
-  /** Slots of the lease whose work has yet to be started. */
+  /** Slots of the lease whose work has not been started. */
   readonly #unstarted = new Set<number>()
   #answeredAt = performance.now()
   #isWarned = false
-  /** Until when slots are handed over. */
+  /** Slots are handed over until this time. */
   #leaveUntil = Infinity
   #ended = false
 
@@ -96,9 +95,7 @@ class MongoNode implements Nodes {
   async prepare(): Promise<void> {
     if ((await this.#slots.countDocuments({})) < slotCount) {
       const docs = allSlots.map((slot) => ({ _id: slotId(slot), slot, owner: '', epoch: 0, weight: 1 }))
-      await this.#slots.insertMany(docs, { ordered: false }).catch((error: unknown) => {
-        if (!isDuplicate(error, ['_id_'])) throw error
-      })
+      await insertMissing(this.#slots, docs)
     }
     this.#news.beginAt((await readMembers(this.#deps.member.members)).shared.news)
   }
@@ -177,18 +174,18 @@ class MongoNode implements Nodes {
     return this.#work === null || performance.now() - this.#answeredAt < beatsUnanswered * this.#deps.member.beatMs
   }
 
-  /** Never rejects. Of looks that are asked for while one is under way the last one follows it. */
+  /** Never rejects. Calls during a look share one further look after it. */
   look(): Promise<void> {
-    const look = (this.#looking ??= this.#inTurn(async () => {
+    return (this.#looking ??= this.#inTurn(async () => {
       this.#looking = null
-      if (!this.#ended) await this.#look().catch((error: unknown) => this.#failed(error))
+      if (this.#ended) return
+      try {
+        await this.#look()
+      } catch (error) {
+        this.#state = stepNode(this.#state, { type: 'failed' }).state
+        this.#deps.log.debug({ err: toAppError(error) }, 'the database did not answer the look at the nodes')
+      }
     }))
-    return look
-  }
-
-  #failed(error: unknown): void {
-    this.#state = stepNode(this.#state, { type: 'failed' }).state
-    this.#deps.log.debug({ err: toAppError(error) }, 'the database did not answer the look at the nodes')
   }
 
   async #look(): Promise<void> {
@@ -216,7 +213,7 @@ class MongoNode implements Nodes {
       this.#readAt = ''
       return this.#look()
     }
-    // Slots that could not be released are handed over before anything else. The answer to a claim may have been lost.
+    // First the slots whose release failed. A slot of ours without a lease: the answer to its claim was lost.
     const shed = [...new Set([...this.#deps.lease.closing(), ...commands.shed])]
     const unanswered = slots.filter(({ slot, owner }) => owner === member.id && lease.epochOf(slot) === undefined)
     const claim = [...commands.claim, ...(state.phase === 'joined' ? unanswered : [])]
@@ -224,7 +221,7 @@ class MongoNode implements Nodes {
     this.#doing = this.#do(claim, shed).finally(() => (this.#doing = null))
   }
 
-  /** Once: the calls of other machines' users would wait in vain. */
+  /** Logs once that calls passed on by other machines cannot reach this node. */
   #warnUnreachable({ nodes }: Seen): void {
     const { member, log } = this.#deps
     const place = nodes.find(({ _id }) => _id === member.id)?.place
@@ -255,8 +252,8 @@ class MongoNode implements Nodes {
   }
 
   /**
-   * Own slots weigh what they are. Others weigh what they did when they were handed over last, or what their owner says
-   * of them all, whichever is more: of the two one may be from before.
+   * An own slot has its weight of now. A foreign slot has its weight at the last release, scaled up where its owner's
+   * load is more than the weights of the owner's slots.
    */
   #slotViews(): SlotView[] {
     const { lease, member } = this.#deps
@@ -264,14 +261,14 @@ class MongoNode implements Nodes {
     for (const { owner, weight } of this.#views) known.set(owner, (known.get(owner) ?? 0) + weight)
     const more = new Map(this.#nodes.map(({ _id, load }) => [_id, Math.max(1, load / (known.get(_id) ?? Infinity))]))
     return this.#views.map(({ slot, owner, epoch, weight }) => {
-      // A claim of this process may be unread.
+      // This process may have claimed the slot after the last read.
       const isOwn = owner === member.id || (owner === '' && lease.epochOf(slot) !== undefined)
       if (isOwn) return { slot, epoch, owner: member.id, weight: this.#weightOf(slot) }
       return { slot, epoch, owner, weight: weight * (more.get(owner) ?? 1) }
     })
   }
 
-  /** A process that is known to have ended writes no more: its slots are as if released. */
+  /** A process that has ended writes nothing more, so its slots count as released and need no fence. */
   async #bury({ id, beat, ended }: NodeCommands['bury'][number]): Promise<void> {
     const { member, log } = this.#deps
     if (!(await bury(member.members, { id, beat }))) return
@@ -305,7 +302,7 @@ class MongoNode implements Nodes {
     await this.#deps.member.beat({ load: this.#load() })
   }
 
-  /** Callbacks that wait in slots whose owner may still be at work: it records nothing more of them. */
+  /** Fences pending callbacks in slots that were not released: their former owner may still run. */
   async #fence(claimed: readonly SlotView[], owned: readonly SlotDoc[], term: number): Promise<void> {
     const unreleased = new Set(claimed.flatMap(({ slot, owner }) => (owner === '' ? [] : [slot])))
     const slots = owned.flatMap(({ slot, epoch }) => (epoch === term && unreleased.has(slot) ? [slot] : []))
@@ -316,7 +313,7 @@ class MongoNode implements Nodes {
     }
   }
 
-  /** Never rejects: what fails is tried again after the next look. Looks go on meanwhile. */
+  /** Never rejects: the next look tries a failed step again. Looks go on meanwhile. */
   async #do(claim: readonly SlotView[], shed: readonly number[]): Promise<void> {
     try {
       if (claim.length > 0) await this.#claim(claim)
@@ -350,7 +347,7 @@ class MongoNode implements Nodes {
     this.#work?.announce()
   }
 
-  /** A node that has just come, and is not known here yet, reads what is written down since. */
+  /** A new node that is unknown here reads the news rows since its start. */
   async tell(news: News): Promise<void> {
     const telling = this.#news.tell(news, this.#work)
     this.#telling.add(telling)
@@ -378,7 +375,7 @@ class MongoNode implements Nodes {
     }
   }
 
-  /** All work has ended: who comes next may take the slots at once. */
+  /** Precondition: all work has ended, so the slots are released for the next node. */
   async stop(): Promise<void> {
     const { member } = this.#deps
     const isLost = this.#ended
