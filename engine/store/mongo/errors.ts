@@ -1,7 +1,7 @@
 /**
- * What leaves a method of the adapter is an AppError, and it leaves in time. Errors of the driver are known by class
- * and code. A duplicate key is known by the index it violates, whose name stands in the server's message alone (mongod:
- * `index: NAME dup key`, DocumentDB: `Index 'NAME'`).
+ * Turns errors of the driver into AppErrors, and gives each method of the store a deadline. Driver errors are told
+ * apart by class and code. The index of a duplicate key is named only in the server's message (mongod: `index: NAME dup
+ * key`, DocumentDB: `Index 'NAME'`).
  */
 import {
   MongoAPIError,
@@ -20,31 +20,30 @@ import { AppError } from '../../errors.ts'
 import { withinTime } from '../../waits.ts'
 
 const duplicateKey = 11000
-/** The answer of a server that does not want these credentials: AuthenticationFailed, Unauthorized. */
+/** The server rejects the credentials: AuthenticationFailed, Unauthorized. */
 const loginRejected = new Set([18, 13])
 /**
- * The request itself is wrong: BadValue, FailedToParse, TypeMismatch, InvalidNamespace, CommandNotFound … No later try
- * mends these; every other refusal of a server (stepping down, starting, too slow, out of disk) may pass.
+ * The request itself is wrong, and fails again: BadValue, FailedToParse, TypeMismatch, InvalidNamespace,
+ * CommandNotFound … Every other error of a server (stepping down, starting, too slow, out of disk) may pass.
  */
 const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
 
 /** MaxTimeMSExpired. */
 const outOfTime = 50
 
-/** WriteConflict; and of PostgreSQL, packed into numbers by DocumentDB, serialization failure and deadlock. */
+/** WriteConflict; DocumentDB's numbers for PostgreSQL's serialization failure and deadlock. */
 const rolledBack = new Set([112, 16_777_220, 16_908_292])
 
 const retryAfterMs = 5000
 
-/** What a person reads when an index is violated. */
+/** Error text by violated index. */
 const conflicts: Readonly<Record<string, string>> = {
   developers_by_key: 'the API key exists already',
   accounts_of_user_by_label: 'the user has an email account with this label already',
   changes_by_seq: 'another writer has written the change log of this account',
-  _id_: 'exists already',
 }
 
-/** Any error of a step; AppErrors pass through. */
+/** The AppError for any thrown value; AppErrors pass through. */
 export function storeError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (isDuplicate(error)) {
@@ -59,43 +58,44 @@ export function unavailable(cause: unknown): AppError {
   return new AppError('store_unavailable', 'the database cannot be reached or is too slow', { cause, retryAfterMs })
 }
 
-function isOurMistake(error: unknown): boolean {
-  if (!(error instanceof MongoError)) return !isNodeError(error)
-  if (error instanceof MongoNetworkError) return false
-  if (error instanceof MongoAPIError) return !isClosed(error)
-  return error instanceof MongoServerError && typeof error.code === 'number' && ourMistake.has(error.code)
+/** Whether the server answered with one of these error codes. */
+export function hasCode(error: unknown, codes: ReadonlySet<number>): boolean {
+  return error instanceof MongoServerError && typeof error.code === 'number' && codes.has(error.code)
 }
 
-/** A read that failed so may be asked again at once: the connection broke, or the server is the primary no more. */
+function isOurMistake(error: unknown): boolean {
+  if (!(error instanceof MongoError)) return !isNodeError(error)
+  if (error instanceof MongoAPIError) return !isClosed(error)
+  return hasCode(error, ourMistake)
+}
+
+/** Whether a failed read may be sent again at once: the connection broke, or the server is no longer the primary. */
 export function mayPass(error: unknown): boolean {
   if (error instanceof MongoNetworkError) return true
   return error instanceof MongoServerError && error.code !== outOfTime && !isOurMistake(error)
 }
 
-/** Nothing was written, and the same request may go well now. */
+/** Whether the server rolled the request back for another one: nothing was written, and a repeat may succeed. */
 export function isRolledBack(error: unknown): boolean {
-  return error instanceof MongoServerError && typeof error.code === 'number' && rolledBack.has(error.code)
+  return hasCode(error, rolledBack)
 }
 
 /**
- * Name look-ups (mongodb+srv), sockets and TLS fail with Node's own errors, which have a code: not each comes from the
- * operating system (EPIPE of a socket that the server has ended names no system call). Wrong arguments have one too.
+ * Whether Node itself failed, in a name look-up (mongodb+srv), a socket or TLS. These errors have a `code`, and not
+ * always a `syscall` (EPIPE has none). Errors of wrong arguments have a `code` too.
  */
 function isNodeError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && !(error instanceof TypeError || error instanceof RangeError)
 }
 
-/** The client was closed, or lost its server while the request was under way. */
+const closedErrors = [MongoNotConnectedError, MongoTopologyClosedError, MongoClientClosedError, MongoServerClosedError]
+
+/** Whether the client was closed, or lost its server during the request. */
 function isClosed(error: MongoAPIError): boolean {
-  return (
-    error instanceof MongoNotConnectedError ||
-    error instanceof MongoTopologyClosedError ||
-    error instanceof MongoClientClosedError ||
-    error instanceof MongoServerClosedError
-  )
+  return closedErrors.some((kind) => error instanceof kind)
 }
 
-/** A unique index said no, to a single write or to all that failed of a bulk: any index, or one of these. */
+/** Whether each failed write, alone or in a bulk, violates a unique index: any index, or one of `of`. */
 export function isDuplicate(error: unknown, of?: readonly string[]): error is MongoServerError {
   if (!(error instanceof MongoServerError)) return false
   const failures = error instanceof MongoBulkWriteError ? writeErrorsOf(error) : [error]
@@ -104,46 +104,39 @@ export function isDuplicate(error: unknown, of?: readonly string[]): error is Mo
   return failures.length > 0 && failures.every(isViolation)
 }
 
-/** What failed of a bulk: a single failure is an object, several are an array. */
+/** The failed writes of a bulk; the driver gives a single one without an array. */
 export function writeErrorsOf(error: MongoBulkWriteError): readonly WriteError[] {
   return [error.writeErrors].flat()
 }
 
-/** Name of the index in the message of a duplicate key error; '' when the server does not say. */
+/** Index name in the message of a duplicate key error; '' = the server names none. */
 function indexNamed(message: string): string {
   const named = /index: (\S+)|Index '([^']+)'/.exec(message)
   return named?.[1] ?? named?.[2] ?? ''
 }
 
-/**
- * No later try with the same settings can succeed: the options or the login are rejected. One line for the operator.
- */
+/** AppError for a start that fails again with the same settings (options or login rejected); null = may pass. */
 export function startRefusal(error: unknown, host: string): AppError | null {
   if (error instanceof AppError) return error
   if (rejectedLogin(error))
     return new AppError('bad_request', `MONGODB_URI: ${host} rejected the login`, { cause: error })
-  if (error instanceof MongoParseError || (error instanceof MongoAPIError && !isClosed(error))) {
-    return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
-  }
-  if (isFileError(error)) return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
-  return null
+  const isBadUri = error instanceof MongoParseError || (error instanceof MongoAPIError && !isClosed(error))
+  if (!isBadUri && !isFileError(error)) return null
+  return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
 }
 
-/** A file that an option names (tlsCAFile …) cannot be read. */
+/** Whether a file that an option names (tlsCAFile …) cannot be read. */
 function isFileError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return ('syscall' in error && error.syscall === 'open') || ('code' in error && error.code === 'EISDIR')
 }
 
-/** The rejection may be the cause of a server selection that failed. */
+/** Also finds the rejection as the cause of a failed server selection. */
 function rejectedLogin(error: unknown): boolean {
-  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
-    if (at instanceof MongoServerError && typeof at.code === 'number' && loginRejected.has(at.code)) return true
-  }
-  return false
+  return hasCode(error, loginRejected) || (error instanceof Error && rejectedLogin(error.cause))
 }
 
-/** Words for the log: never with credentials. */
+/** First line of the message, without credentials. */
 export function firstLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   return (text.split('\n')[0] ?? '').replace(/\/\/[^/@\s]*@/g, '//')
@@ -152,13 +145,12 @@ export function firstLine(error: unknown): string {
 type Method = (...args: never[]) => Promise<unknown>
 export type Methods = Readonly<Record<string, Method>>
 
-/** A step that is rolled back this often has a server in trouble. */
+/** Tries of a step that the server rolls back. */
 const mostTries = 5
 
 /**
- * Each method with the driver's errors turned into AppErrors and a deadline (`store_unavailable` past it). A step that
- * is given up goes on underneath: its writes are idempotent, and its caller repeats it. Methods in `unbounded` take as
- * long as there are rows.
+ * The same methods, with AppErrors only and a deadline (`store_unavailable` after it). Work goes on after the deadline:
+ * its writes are idempotent, so the caller may repeat it. Methods in `unbounded` have no deadline.
  */
 export function guarded<T extends { readonly [K in keyof T]: Method }>(
   aggregate: T,
@@ -176,7 +168,7 @@ export function guarded<T extends { readonly [K in keyof T]: Method }>(
   return Object.fromEntries(methods) as unknown as T
 }
 
-/** A step is repeatable: it is taken again, from its start, when the server rolled it back for another's sake. */
+/** Repeats the whole step when the server rolled back a write of it. */
 async function repeated(step: () => Promise<unknown>): Promise<unknown> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -187,7 +179,7 @@ async function repeated(step: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** The outcome of `work`, or `store_unavailable` when it is not there in time. */
+/** Settles as `work` does, or rejects with `store_unavailable` after `ms`. */
 export function within<T>(work: Promise<T>, ms: number): Promise<T> {
   return withinTime(ms, work, () => {
     throw unavailable(new Error(`no answer within ${ms} ms`))

@@ -1,13 +1,12 @@
 /**
- * Every collection and index, made at start; what is there costs one round trip per collection. errors.ts knows
- * duplicate keys by the names: a changed index gets a new name and a migration. A list's index serves its filter and
- * its order. And the facts in `meta`: the schema has steps forward, each idempotent, as a start may die in the middle
- * of one. A step that has been released is never edited; a new one is added.
+ * Collections, indexes, migrations, and the facts in `meta`. Collections and indexes are made at each start. errors.ts
+ * knows duplicate keys by index name, so a changed index gets a new name and a migration. Migrations are idempotent,
+ * since a start may die in the middle of one. A released migration is never edited; a new one is added.
  *
- * Sharding: `{accountId: 'hashed'}` on folders, messages, changes and outbox; the rest stays on one shard, so that its
+ * Sharding: `{accountId: 'hashed'}` on folders, messages, changes and outbox; the rest stays on one shard, where its
  * unique indexes hold.
  */
-import type { Collection, Db, IndexDescription } from 'mongodb'
+import type { Db, IndexDescription } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
@@ -17,13 +16,14 @@ import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
 import { beginning, insertMissing, openCollections } from './documents.ts'
 import type { CollectionName, Collections, KeyDoc } from './documents.ts'
+import { hasCode } from './errors.ts'
 import { countRows } from './folders.ts'
 
 function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
   return { name, key, ...options }
 }
 
-/** Callbacks that name their URL: every kind but messages. */
+/** Callbacks with a URL: every kind but `message`. */
 const notices = { partialFilterExpression: { url: { $gte: '' } } }
 
 export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[]>> = {
@@ -81,7 +81,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('outbox_by_age', { createdAt: 1, _id: 1, state: 1 }),
     index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
     index('outbox_of_user', { userId: 1 }),
-    // all but messages, by kind: few among very many
+    // Few among very many rows of kind `message`.
     index('outbox_notices_of_developer', { developerId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
     index('outbox_notices_of_account', { accountId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
     index('outbox_notices_of_webhook', { webhookId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
@@ -125,7 +125,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
 const slowMs = 2000
 const progressMs = 5000
 
-/** Building an index takes minutes: it goes over `patient`, a client without a deadline, and logs its progress. */
+/** Building an index may take minutes: `patient` is a database of a client without a deadline. */
 export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<void> {
   const started = performance.now()
   const found = await db.listCollections({}, { nameOnly: true }).toArray()
@@ -133,14 +133,14 @@ export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<v
   const names = Object.keys(indexes) as CollectionName[]
   for (const [position, name] of names.entries()) {
     if (!there.has(name)) await createCollection(db, name)
-    if (indexes[name].length > 0) await inSight(name, `${position + 1}/${names.length}`, patient, log)
+    if (indexes[name].length > 0) await createIndexesOf(name, `${position + 1}/${names.length}`, patient, log)
   }
   const ms = Math.round(performance.now() - started)
   const made = Object.values(indexes).flat().length
   log.info({ collections: names.length, indexes: made, ms }, 'collections and indexes ready')
 }
 
-async function inSight(name: CollectionName, step: string, patient: Db, log: Logger): Promise<void> {
+async function createIndexesOf(name: CollectionName, step: string, patient: Db, log: Logger): Promise<void> {
   const begun = performance.now()
   const facts = () => {
     return { collection: name, indexes: indexes[name].length, step, ms: Math.round(performance.now() - begun) }
@@ -154,15 +154,14 @@ async function inSight(name: CollectionName, step: string, patient: Db, log: Log
   if (performance.now() - begun > slowMs) log.info(facts(), 'indexes made')
 }
 
-const namespaceExists = 48
+const namespaceExists = new Set([48])
 
-/** Two nodes that start together both try: the second finds it there. */
+/** Another node may create the collection at the same time. */
 async function createCollection(db: Db, name: string): Promise<void> {
   try {
     await db.createCollection(name)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null
-    if (code !== namespaceExists) throw error
+    if (!hasCode(error, namespaceExists)) throw error
   }
 }
 
@@ -171,7 +170,7 @@ export interface Migration {
   up(db: Db): Promise<void>
 }
 
-/** Step n leads from version n + 1 to n + 2: version 1 is an empty database with its indexes. */
+/** Migration n leads from version n + 1 to n + 2. Version 1 is an empty database with its indexes. */
 export const migrations: readonly Migration[] = [
   { name: 'indexes whose place others have taken', up: (db) => dropIndexes(db, replaced) },
   { name: 'key of messages that are flagged \\Deleted', up: addDeletedKeys },
@@ -182,7 +181,7 @@ export const migrations: readonly Migration[] = [
 
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
 
-/** Of each message that is flagged \Deleted somewhere: the key that its writes keep from now on. */
+/** Adds key `d` to each message with a placement flagged \Deleted. */
 async function addDeletedKeys(db: Db): Promise<void> {
   const flagged = { live: true, 'placements.flags': '\\Deleted', keys: { $ne: 'd' } }
   await db
@@ -190,17 +189,15 @@ async function addDeletedKeys(db: Db): Promise<void> {
     .updateMany(flagged, { $push: { keys: 'd' }, $inc: { v: 1 } })
 }
 
-const foldersAtOnce = 200
+const rowsAtOnce = 200
 
-/** From here on each write of placements keeps them. Folders that have them, of a step that was cut short, stay. */
+/** Counts the placements of each folder without counts. */
 async function addFolderFacts(db: Db): Promise<void> {
   const collections = openCollections(db)
-  const folders = collections.folders
+  const { folders } = collections
   for (;;) {
-    const some = await folders
-      .find({ counts: { $exists: false } })
-      .limit(foldersAtOnce)
-      .toArray()
+    const uncounted = folders.find({ counts: { $exists: false } })
+    const some = await uncounted.limit(rowsAtOnce).toArray()
     if (some.length === 0) return
     const accounts = new Set(some.map(({ accountId }) => accountId))
     const ids = some.map(({ _id }) => _id)
@@ -214,12 +211,12 @@ async function addFolderFacts(db: Db): Promise<void> {
   }
 }
 
-/** Ids of what is split already have a colon; of a step that was cut short each old one is split again. */
+/** Contacts without `accountId` become one contact per email account. A repeat splits the remaining ones. */
 async function splitContacts(db: Db): Promise<void> {
   const { contacts, accounts } = openCollections(db)
   for (let after = ''; ;) {
     const old = { _id: { $gt: after }, accountId: { $exists: false } }
-    const docs = await contacts.find(old).sort({ _id: 1 }).limit(contactsAtOnce).toArray()
+    const docs = await contacts.find(old).sort({ _id: 1 }).limit(rowsAtOnce).toArray()
     const last = docs.at(-1)
     if (last === undefined) return dropIndexes(db, { contacts: summedIndexes })
     const owners = await accounts
@@ -242,39 +239,36 @@ async function splitContacts(db: Db): Promise<void> {
   }
 }
 
-const contactsAtOnce = 200
 const summedIndexes = ['contacts_by_total', 'contacts_by_direct', 'contacts_by_indirect', 'contacts_of_account']
 
-const slotsAtOnce = 200
-
-/** By owner, since all that is of one user is in one slot. Rows that have one, of a step that was cut short, stay. */
+/** Gives accounts, webhooks and callbacks the slot of their user, else of their developer. Keeps existing slots. */
 async function addSlots(db: Db): Promise<void> {
-  const { users, developers, accounts, webhooks, outbox } = openCollections(db)
-  const missing = { slot: { $exists: false } }
-  await webhooks.updateMany({ ...missing, userId: null }, { $set: { slot: sharedSlot } })
-  for (const owners of [users, developers] as unknown as Collection<KeyDoc>[])
-    for (let after = ''; ;) {
-      const ids = await owners
-        .find({ _id: { $gt: after } }, { projection: { _id: 1 } })
-        .sort({ _id: 1 })
-        .limit(slotsAtOnce)
-        .toArray()
-      const last = ids.at(-1)
-      if (last === undefined) break
-      const isUser = (owners as unknown) === users
-      const updates = ids.map(({ _id }) => {
-        const filter = { ...missing, ...(isUser ? { userId: _id } : { developerId: _id, userId: null }) }
-        return { updateMany: { filter, update: { $set: { slot: slotOf(_id) } } } }
-      })
-      if (isUser)
-        for (const rows of [accounts, webhooks])
-          await (rows as unknown as Collection<KeyDoc>).bulkWrite(updates, { ordered: false })
-      await outbox.bulkWrite(updates, { ordered: false })
-      after = last._id
-    }
+  await db.collection('webhooks').updateMany({ ...withoutSlot, userId: null }, { $set: { slot: sharedSlot } })
+  await addSlotsOf(db, 'users', ['accounts', 'webhooks', 'outbox'], (userId) => ({ userId }))
+  await addSlotsOf(db, 'developers', ['outbox'], (developerId) => ({ developerId, userId: null }))
 }
 
-const notFound = new Set([26, 27])
+const withoutSlot = { slot: { $exists: false } }
+
+async function addSlotsOf(
+  db: Db,
+  owners: CollectionName,
+  collections: readonly CollectionName[],
+  ownedBy: (id: string) => object,
+): Promise<void> {
+  for (let after = ''; ;) {
+    const behind = db.collection<KeyDoc>(owners).find({ _id: { $gt: after } }, { projection: { _id: 1 } })
+    const ids = (await behind.sort({ _id: 1 }).limit(rowsAtOnce).toArray()).map(({ _id }) => _id)
+    if (ids.length === 0) return
+    const updates = ids.map((id) => {
+      return { updateMany: { filter: { ...withoutSlot, ...ownedBy(id) }, update: { $set: { slot: slotOf(id) } } } }
+    })
+    for (const name of collections) await db.collection(name).bulkWrite(updates, { ordered: false })
+    after = ids.at(-1) ?? ''
+  }
+}
+
+const indexMissing = new Set([26, 27])
 
 async function dropIndexes(db: Db, names: Readonly<Record<string, readonly string[]>>): Promise<void> {
   for (const [collection, indexes] of Object.entries(names)) {
@@ -282,14 +276,13 @@ async function dropIndexes(db: Db, names: Readonly<Record<string, readonly strin
       try {
         await db.collection(collection).dropIndex(index)
       } catch (error) {
-        const code = error instanceof Error && 'code' in error ? error.code : null
-        if (typeof code !== 'number' || !notFound.has(code)) throw error
+        if (!hasCode(error, indexMissing)) throw error
       }
     }
   }
 }
 
-/** Brings the database up to date. AppError `bad_request`, one line, when a newer Mailroom has written it. */
+/** Brings the schema up to date. AppError `bad_request`, one line, when it is that of a newer Mailroom. */
 export async function migrate(
   db: Db,
   { collections }: { readonly collections: Collections },
@@ -316,30 +309,30 @@ export async function migrate(
   if (!stored) await setVersion(collections, newest)
 }
 
-/** Never back: another node may be further. */
+/** Never lowers the version: another node may have raised it further. */
 async function setVersion({ meta }: Collections, version: number): Promise<void> {
   await meta.updateOne({ _id: 'schema' }, { $max: { version } }, { upsert: true })
 }
 
-/** Whether the schema is the one that this Mailroom makes, or a newer one. */
+/** Whether the schema is up to date, or newer. */
 export async function isCurrent({ meta }: Collections): Promise<boolean> {
   const stored = await meta.findOne({ _id: 'schema' })
   return typeof stored?.version === 'number' && stored.version > migrations.length
 }
 
-/** Whether a Mailroom has ever used the database. Makes nothing. */
+/** Whether a Mailroom has ever used the database. Writes nothing. */
 export async function isStore({ meta }: Collections): Promise<boolean> {
   return (await meta.findOne({ _id: 'schema' })) !== null
 }
 
-/** What names the store wherever it is reached: given once, at random. */
+/** The random id of the store, made at the first call. */
 export async function storeIdentity({ meta }: Collections): Promise<string> {
   await meta.updateOne({ _id: 'identity' }, { $setOnInsert: { id: newId() } }, { upsert: true })
   const stored = await meta.findOne({ _id: 'identity' })
   return String(stored?.['id'])
 }
 
-/** Another one after each opening of the store as a service; null = none since it is noted. */
+/** An id that each start of a service on the store replaces; null = no start has been noted. */
 export async function storeServed({ meta }: Collections): Promise<string | null> {
   const stored = await meta.findOne({ _id: 'served' })
   return typeof stored?.['id'] === 'string' ? stored['id'] : null
@@ -349,7 +342,7 @@ export async function noteServed({ meta }: Collections): Promise<void> {
   await meta.updateOne({ _id: 'served' }, { $set: { id: newId() } }, { upsert: true })
 }
 
-/** What an unfinished copy into this store has noted of its progress; null = none is under way. */
+/** The progress of an unfinished copy into this store; null = there is none. */
 export async function copyNote({ meta }: Collections): Promise<string | null> {
   const stored = await meta.findOne({ _id: 'copy' })
   return typeof stored?.['note'] === 'string' ? stored['note'] : null
@@ -360,9 +353,9 @@ export async function saveCopyNote({ meta }: Collections, note: string | null): 
   else await meta.updateOne({ _id: 'copy' }, { $set: { note } }, { upsert: true })
 }
 
-/** A write that the database keeps. With `room` there is space for so many more bytes, or it rejects. */
+/** Writes one document. Rejects also when the database has no space for `room` more bytes. */
 export async function probeWrite({ meta }: Collections, room: number, now: () => number): Promise<void> {
-  // A bulk has a deadline in any case, also where the database takes no bytes: this is asked for when that is doubtful.
+  // A bulk has a deadline even when the database reads no bytes (withDeadline in documents.ts).
   const save = (padding: string) =>
     meta.bulkWrite([
       { updateOne: { filter: { _id: 'probe' }, update: { $set: { at: now(), padding } }, upsert: true } },
