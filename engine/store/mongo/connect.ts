@@ -1,9 +1,9 @@
-/** The client: its options in one place, the patience at start, and what its URI says. */
+/** Connects to MongoDB: client options, retries at start, checks of the URI and of the database. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MongoClient, ReadConcern, type Db, type MongoClientOptions } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import { openCollections } from './documents.ts'
+import { openCollections, type Collections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
 import { join, type JoinOptions, type Member } from './members.ts'
 import { copyNote, createIndexes, isCurrent, isStore, migrate, noteServed } from './schema.ts'
@@ -11,27 +11,24 @@ import { copyNote, createIndexes, isCurrent, isStore, migrate, noteServed } from
 export interface ConnectOptions {
   readonly uri: string
   readonly pool: number
-  /** Deadline of one operation in milliseconds. */
+  /** Deadline of one operation. */
   readonly timeoutMs: number
   readonly log: Logger
-  /** Ends the waiting for a database that is away, or that another process serves. */
+  /** Ends the wait for a database that is away, or that another process serves. */
   readonly signal?: AbortSignal | undefined
-  /**
-   * For who works in the database: a service beside others, unless the schema has to be changed; a copy alone. It waits
-   * for its turn before anything is looked at or written. See members.ts.
-   */
+  /** Joins the processes at work (members.ts): a service beside others unless it must migrate, a copy alone. */
   readonly member?: Pick<JoinOptions, 'lost' | 'works' | 'patienceMs' | 'beatMs' | 'silentMs'> | undefined
 }
 
-/** Service and source need a whole store, the source one that is there already; the target may be anything. */
+/** `service` and `source` (of a copy) need a whole store, `source` an existing one; `target` takes any database. */
 export type Role = 'service' | 'source' | 'target'
 
-/** Longest wait for a server to be found; answers while the database is away take this long at most. */
+/** Longest search for a server, so the longest wait of a call while the database is away. */
 const selectionMs = 5000
 const firstWaitMs = 500
 const longestWaitMs = 5000
 
-/** The driver's own `timeoutMS` does nothing in this version: selection, queue and socket have a deadline each. */
+/** `timeoutMS` has no effect in driver 7.8, so selection, queue and socket have a deadline each. */
 function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions {
   return {
     appName: 'mailroom',
@@ -40,15 +37,15 @@ function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions 
     connectTimeoutMS: Math.min(selectionMs, timeoutMs),
     waitQueueTimeoutMS: timeoutMs,
     socketTimeoutMS: timeoutMs,
-    // Within 1.5 s, never at once: a look at the database that begins in the moment in which all connections break is
-    // written to a dead socket and never ends (driver 7.8), and without one the database is not found again.
+    // With a shorter minimum a heartbeat may be written to a socket that breaks at that moment. It then never ends
+    // (driver 7.8), and the database is never found again.
     heartbeatFrequencyMS: 500,
     minHeartbeatFrequencyMS: 1500,
     ignoreUndefined: true,
   }
 }
 
-/** Given to the database, since the URI may say otherwise in several words (w, journal, j …). */
+/** Options of the database override those of the URI (w, journal, j …). */
 function databaseOf(client: MongoClient, name: string): Db {
   return client.db(name, {
     writeConcern: { w: 'majority', journal: true },
@@ -59,17 +56,17 @@ function databaseOf(client: MongoClient, name: string): Db {
 
 export interface Connection {
   readonly db: Db
-  /** null = nobody is told of this process. */
+  /** null = this process has no record among the processes at work. */
   readonly member: Member | null
-  /** Hands over to the next process that waits, and closes the client. */
+  /** Releases the member, and closes the client. */
   readonly close: () => Promise<void>
 }
 
 /**
- * Brings collections, indexes and schema up to date. A database that is away is waited for, with one warning that names
- * the host. AppError `bad_request` when the URI cannot be read, the login is rejected, the schema is newer or the
- * source of a copy is no store; `conflict` when the copy into it is unfinished, a removal in the source is, or
- * patience with another process ends; `shutting_down` when `signal` is aborted.
+ * Connects, waiting for a database that is away, and brings collections, indexes and schema up to date. AppError
+ * `bad_request` when the URI is malformed, the login is rejected, the schema is newer or the source of a copy is no
+ * store; `conflict` when a copy into the database or a removal in the source is unfinished, or patience with another
+ * process ends; `shutting_down` when `signal` aborts.
  */
 export async function connect(options: ConnectOptions, role: Role = 'service'): Promise<Connection> {
   const { log, signal } = options
@@ -107,22 +104,22 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     await client.close()
   }
   try {
-    // now: a client whose first operation finds no server closes for good
+    // Explicitly: a client whose first operation finds no server closes for good.
     await client.connect()
     const db = databaseOf(client, name)
+    const collections = openCollections(db)
     await db.command({ ping: 1 })
-    // a misspelt source is not even written to to be alone in it
-    if (role === 'source') await checkRole(db, facts, role)
+    // Before joining, which writes: a misspelt source stays empty.
+    if (role === 'source') await checkRole(collections, facts, role)
     if (options.member) {
-      const collections = openCollections(db)
       const alone = async (): Promise<boolean> => role !== 'service' || !(await isCurrent(collections))
       member = await join(collections, { ...options.member, alone, name: `${host}/${name}`, log, signal })
     }
-    await checkRole(db, facts, role)
-    if (role === 'source') await refuseRemoval(db, facts)
-    await prepare(options, db)
+    await checkRole(collections, facts, role)
+    if (role === 'source') await refuseRemoval(collections, facts)
+    await prepare(options, db, collections)
     if (role === 'service' && member !== null) {
-      await noteServed(openCollections(db))
+      await noteServed(collections)
       await member.share()
     }
     return { db, member, close }
@@ -131,14 +128,13 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     const refusal = startRefusal(error, host)
     if (refusal) throw refusal
     const failure = storeError(error)
-    if (failure.code !== 'store_unavailable') throw failure
-    return failure
+    if (failure.code === 'store_unavailable') return failure
+    throw failure
   }
 }
 
-/** Before anything is written: a misspelt source stays as it is not, and half a store is none. */
-async function checkRole(db: Db, { host, name }: UriFacts, role: Role): Promise<void> {
-  const collections = openCollections(db)
+/** Refuses a source that is no store, and a store that a copy has not completed. Writes nothing. */
+async function checkRole(collections: Collections, { host, name }: UriFacts, role: Role): Promise<void> {
   if (role === 'source' && !(await isStore(collections))) {
     throw new AppError('bad_request', `${host}/${name}: no such store`)
   }
@@ -150,19 +146,19 @@ async function checkRole(db: Db, { host, name }: UriFacts, role: Role): Promise<
   }
 }
 
-/** Its note is not copied, and what it would have taken is: asked when no other process can be at it. */
-async function refuseRemoval(db: Db, { host, name }: UriFacts): Promise<void> {
-  if ((await openCollections(db).removals.findOne({ done: false })) === null) return
+/** A copy has the rows that an unfinished removal left, but not the note of that removal. */
+async function refuseRemoval({ removals }: Collections, { host, name }: UriFacts): Promise<void> {
+  if ((await removals.findOne({ done: false })) === null) return
   const words = 'a removal was cut short: start the service on it, which ends it within about ten minutes, then copy'
   throw new AppError('conflict', `${host}/${name}: ${words}`)
 }
 
-/** A migration and the building of an index may take minutes: they alone have no deadline on the socket. */
-async function prepare(options: ConnectOptions, db: Db): Promise<void> {
+/** Migrates and makes indexes over a client without a socket deadline, since both may take minutes. */
+async function prepare(options: ConnectOptions, db: Db, collections: Collections): Promise<void> {
   const client = openClient(options.uri, { ...clientOptions(options), maxPoolSize: 2, socketTimeoutMS: 0 })
   try {
     const patient = databaseOf(client, db.databaseName)
-    await migrate(patient, { collections: openCollections(db) }, options.log)
+    await migrate(patient, { collections }, options.log)
     await createIndexes(db, patient, options.log)
   } finally {
     await client.close()
@@ -179,10 +175,10 @@ function openClient(uri: string, options: MongoClientOptions): MongoClient {
 
 const uriShape = /^mongodb(?:\+srv)?:\/\/(?:[^/?]*@)?([^/?]*)(?:\/([^?]*))?/
 
-/** A password with a / or a ? in it: what is taken for the host is its beginning, which must not be shown. */
+/** A password with a bare / or ?: its first part would be taken for the host, and shown. */
 const unencoded = /^mongodb(?:\+srv)?:\/\/[^/?@]*(?:\/[^?]*@|\?[^=&]*@)/
 
-/** What no server takes: https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions */
+/** Characters that no server accepts: https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions */
 const forbidden = /[/\\. "$*<>:|?\0#]/
 const longestNameBytes = 63
 
@@ -193,15 +189,12 @@ interface UriFacts {
   readonly name: string
 }
 
-/**
- * What the driver does not say, or finds wrong too late. AppError `bad_request`, one line without credentials, when
- * host or database cannot be what they are written as.
- */
+/** Host and database of a URI. AppError `bad_request`, one line without credentials, when one of them is malformed. */
 export function describeUri(uri: string): UriFacts {
   if (unencoded.test(uri)) throw wrong('a / or ? in the user name or the password has to be written %2F or %3F')
   const match = uriShape.exec(uri)
   const host = match?.[1] ?? 'the host'
-  // the driver accepts these, and throws later where it cannot be caught
+  // The driver accepts these hosts, and throws later where no caller can catch it.
   if (match && host.split(',').some((one) => one === '' || one.startsWith(':'))) throw wrong('a host has no name')
   return { host, name: databaseName(match?.[2] ?? '') }
 }
@@ -214,8 +207,8 @@ function databaseName(encoded: string): string {
   } catch (cause) {
     throw wrong('the database name has a broken % sequence', cause)
   }
-  if (forbidden.test(name))
-    throw wrong(`a database name cannot have ${JSON.stringify(forbidden.exec(name)?.[0])} in it`)
+  const character = forbidden.exec(name)?.[0]
+  if (character !== undefined) throw wrong(`a database name cannot have ${JSON.stringify(character)} in it`)
   if (Buffer.byteLength(name) > longestNameBytes) {
     throw wrong(`a database name cannot be longer than ${longestNameBytes} bytes`)
   }

@@ -1,6 +1,6 @@
 /**
- * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes
- * and compare-and-set need. A record leaves without them.
+ * Documents of the collections, and shared reads and writes. A document is a record of the port with its `id` as `_id`,
+ * and extra fields that only indexes and compare-and-set need. Records are returned without the extra fields.
  */
 import { Long, MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
@@ -17,17 +17,17 @@ export interface KeyDoc {
 
 type Doc<R> = Omit<R, 'id' | 'token'> & KeyDoc
 
-/** What a document has beside its record. */
-interface Beside {
+/** Extra fields by collection. */
+interface ExtraFields {
   readonly users: { readonly addressKeys: readonly string[] }
-  /** `fence`: epoch of the slot at the last claim; a node with an older one is refused. */
+  /** `fence`: epoch of the slot at the last claim; a node with an older epoch is refused. */
   readonly accounts: { readonly emailKey: string; readonly slot: number; readonly fence?: number }
   readonly webhooks: { readonly slot: number }
-  /** Since rows of the folder are being written, until their counts are: what was cut short is counted anew. */
+  /** `counting`: rows of the folder are written and `counts` is not yet; after a crash the rows are counted again. */
   readonly folders: { readonly counting?: boolean }
   /** A date, for the TTL index. */
   readonly tokens: { readonly goesAt: Date }
-  /** `v` counts the writes: the compare of compare-and-set. `fence`: nodes with an older epoch record nothing of it. */
+  /** `v`: number of writes, for compare-and-set. `fence`: a node with an older epoch records no attempt. */
   readonly outbox: {
     readonly lastStatus: number | null
     readonly v: number
@@ -37,14 +37,14 @@ interface Beside {
   readonly contacts: {
     readonly id: string
     readonly searchKey: string
-    /** As above: starts anywhere, so that a contact that went and came again is another one. */
+    /** As above, but starts at random: a contact that was removed and made again does not match. */
     readonly v: number
-    /** Keys of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
+    /** Keys of counted deltas, newest last, that the message rows may not name yet; see contacts.ts. */
     readonly applied: readonly string[]
   }
 }
 
-type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof Beside ? Beside[K] : unknown) }
+type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof ExtraFields ? ExtraFields[K] : unknown) }
 
 export type UserDoc = KindDocs['users']
 export type FolderDoc = KindDocs['folders']
@@ -57,11 +57,11 @@ export interface MessageDoc extends Doc<MessageRecord> {
   /** messageKeys() of rows.ts. */
   readonly keys: readonly string[]
   readonly subjectKey: string
-  /** Absent = everything was reported. */
+  /** Absent = no placement in `gone` is unreported. */
   readonly goneAt?: number
-  /** Counts the writes, as above. */
+  /** Number of writes, as above. */
   readonly v: number
-  /** Kinds of contact deltas that this message has been counted for; absent = none. See contacts.ts. */
+  /** Kinds of contact deltas counted for this message; absent = none. See contacts.ts. */
   readonly counted?: readonly string[]
 }
 
@@ -70,11 +70,11 @@ export interface NonceDoc extends KeyDoc, Omit<NonceRow, 'expiresAt'> {
   readonly expiresAt: Date
 }
 
-/** A removal of the last hour: one that is not done may have been cut short, one that is may have left something. */
+/** A removal of the last hour. Not done: it may have been cut short. Done: a late writer may have left rows. */
 interface RemovalDoc extends KeyDoc {
   readonly what: 'account' | 'user'
   readonly of: string
-  /** Of its last step. */
+  /** Time of the last step. */
   readonly at: number
   readonly done: boolean
 }
@@ -83,7 +83,7 @@ interface Docs extends KindDocs {
   readonly messages: MessageDoc
   readonly nonces: NonceDoc
   readonly removals: RemovalDoc
-  /** See members.ts and nodes.ts. */
+  /** See members.ts, nodes.ts and news.ts. */
   readonly nodes: KeyDoc
   readonly slots: KeyDoc
   readonly news: KeyDoc
@@ -95,27 +95,18 @@ export type CollectionName = keyof Docs
 export type Collections = { readonly [N in CollectionName]: Collection<Docs[N]> }
 
 const kinds = Object.keys(definitions) as Kind[]
+const others = ['messages', 'nonces', 'removals', 'nodes', 'slots', 'news', 'meta'] as const
 
 export function openCollections(db: Db): Collections {
-  const names: readonly CollectionName[] = [
-    ...kinds,
-    'messages',
-    'nonces',
-    'removals',
-    'nodes',
-    'slots',
-    'news',
-    'meta',
-  ]
   const { socketTimeoutMS } = db.client.options
   const open = (name: CollectionName): Collection => withDeadline(db.collection(name), 2 * socketTimeoutMS)
-  return Object.fromEntries(names.map((name) => [name, open(name)])) as unknown as Collections
+  return Object.fromEntries([...kinds, ...others].map((name) => [name, open(name)])) as unknown as Collections
 }
 
 /**
- * The collection whose bulks end after `ms` milliseconds (0 = never). The driver (7.8) waits for room on the socket
- * without a deadline, and also when the socket is gone: a large command to a server that takes no bytes would keep its
- * place in the pool for ever. `insertMany` is a bulk too.
+ * Ends bulks after `ms` (0 = never); `insertMany` is a bulk too. The driver (7.8) waits for room on the socket without
+ * a deadline, even when the socket is gone, so a large command to a server that reads no bytes would hold its
+ * connection for ever.
  */
 function withDeadline(collection: Collection, ms: number): Collection {
   if (ms === 0) return collection
@@ -130,25 +121,25 @@ function withDeadline(collection: Collection, ms: number): Collection {
 export interface MongoContext {
   readonly collections: Collections
   readonly now: () => number
-  /** The slots of this process; null = it works as the only one. */
+  /** The slots of this process; null = no other process works in the database. */
   readonly lease: Lease | null
-  /** Options of every read: the server gives up when the caller has; an answer has so many rows, read in one go. */
+  /** Options of every read: the server's deadline, and the rows of one answer. */
   readonly read: { readonly maxTimeMS: number; readonly batchSize: number }
 }
 
-/** How the records of a collection lie in it. */
+/** Converts between records and documents of a collection. */
 export interface Shape<R, D> {
   doc(record: R): D
   record(doc: D): R
-  /** A patch with what follows from it. */
+  /** The fields to set for a patch, derived fields included. */
   set(patch: Partial<R>): object
-  /** The projection of a read: what the record does not have is left at the server. */
+  /** Projection that leaves out the extra fields. */
   readonly only: { readonly [field: string]: 0 }
 }
 
 type Derived<R> = Readonly<Record<string, (patch: Partial<R>) => unknown>>
 
-/** Fields that follow from those of a record, or of a patch; undefined = not from these. */
+/** Derived fields, from a record or a patch; undefined = the patch does not change the field. */
 const derivedFields: { readonly [K in Kind]?: Derived<Kinds[K]> } = {
   users: { addressKeys: ({ emailAddresses }) => emailAddresses && [...new Set(emailAddresses.map(foldCase))] },
   accounts: {
@@ -159,20 +150,20 @@ const derivedFields: { readonly [K in Kind]?: Derived<Kinds[K]> } = {
   tokens: { goesAt: ({ expiresAt }) => (expiresAt === undefined ? undefined : new Date(expiresAt + tokensKeptMs)) },
   outbox: {
     lastStatus: ({ attempts }) => attempts && lastStatus({ attempts }),
-    // a whole row is a new one
+    // Only a new row has an `id`; a patch has none.
     v: (row) => ('id' in row ? 0 : undefined),
     slot: ({ developerId, userId = null }) => developerId && slotOfRow({ developerId, userId }),
   },
 }
 
-/** `others` = further fields that the record does not have. */
+/** `underived`: extra fields that no field of the record determines. */
 function createShape<R extends object, D extends KeyDoc>(
   key: readonly (keyof R & string)[],
   derived: Derived<R> = {},
-  others: readonly string[] = [],
+  underived: readonly string[] = [],
 ): Shape<R, D> {
   const [single = ''] = key.length === 1 ? key : []
-  const beside = new Set([...Object.keys(derived), ...others])
+  const extra = new Set([...Object.keys(derived), ...underived])
   const following = Object.entries(derived)
   const withDerived = (fields: Record<string, unknown>, patch: Partial<R>): object => {
     for (const [field, of] of following) {
@@ -189,23 +180,26 @@ function createShape<R extends object, D extends KeyDoc>(
     },
     record: (doc) => {
       const record: Record<string, unknown> = {}
-      // Half of what entries cost, for each message of a list.
+      // `for in` takes half the time of Object.entries, and runs for each message of a list.
       for (const field in doc) {
-        if (field !== '_id' && !beside.has(field)) record[field] = doc[field]
+        if (field !== '_id' && !extra.has(field)) record[field] = doc[field]
         else if (field === '_id' && single !== '') record[single] = doc[field]
       }
       return record as R
     },
     set: (patch) => withDerived({ ...patch }, patch),
-    only: Object.fromEntries([...beside].map((field) => [field, 0] as const)),
+    only: Object.fromEntries([...extra].map((field) => [field, 0] as const)),
   }
 }
 
 type Shapes = { readonly [K in Kind]: Shape<Kinds[K], KindDocs[K]> }
 
-function shapeOf<K extends Kind>(kind: K, others: readonly string[] = []): Shape<Kinds[K], KindDocs[K]> {
-  return createShape<Kinds[K], KindDocs[K]>(definitions[kind].key, derivedFields[kind], others)
+function shapeOf<K extends Kind>(kind: K, underived: readonly string[] = []): Shape<Kinds[K], KindDocs[K]> {
+  return createShape(definitions[kind].key, derivedFields[kind], underived)
 }
+
+/** `by` is in rows of earlier versions. */
+const messageFields = ['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by', 'counted']
 
 export const shapes = {
   ...(Object.fromEntries(kinds.map((kind) => [kind, shapeOf(kind)])) as unknown as Shapes),
@@ -213,23 +207,14 @@ export const shapes = {
   outbox: shapeOf('outbox', ['fence']),
   folders: shapeOf('folders', ['counting']),
   contacts: shapeOf('contacts', ['searchKey', 'v', 'applied']),
-  // `by` is in rows of earlier versions
-  messages: createShape<MessageRecord, MessageDoc>(['id'], {}, [
-    'live',
-    'keys',
-    'subjectKey',
-    'goneAt',
-    'v',
-    'by',
-    'counted',
-  ]),
+  messages: createShape<MessageRecord, MessageDoc>(['id'], {}, messageFields),
 }
 
 export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
   return doc === null ? null : record(doc)
 }
 
-/** A page of rows. To a server a limit of 0 is none at all. */
+/** A page of rows. To the server a limit of 0 means no limit. */
 export async function rowsOf<D>(rows: FindCursor<D>, limit: number, offset = 0): Promise<D[]> {
   return limit <= 0 ? [] : rows.skip(offset).limit(limit).toArray()
 }
@@ -242,8 +227,8 @@ type PageOptions = MongoContext['read'] & {
 }
 
 /**
- * A page in one answer, without the driver's cursor, which takes a seventh of the processor time of such a call. A
- * cursor asks for what one answer does not hold (16 MB), and for what was cut short: it knows what may be repeated.
+ * Reads a page by one command, without the driver's cursor, which takes a seventh of the call's processor time. A
+ * cursor is used when one answer (16 MB) cannot hold the page, and to repeat a command that failed.
  */
 export async function pageOf<D extends KeyDoc>(
   { db, collectionName }: Collection<D>,
@@ -253,7 +238,7 @@ export async function pageOf<D extends KeyDoc>(
   if (page.limit <= 0) return []
   if (page.limit <= page.batchSize) {
     try {
-      // The driver gives a command none of the database's options.
+      // A plain command does not inherit the options of the database.
       const command = { find: collectionName, filter, ...page, readConcern: db.readConcern }
       const { cursor } = (await db.command(command, commandOptions)) as Answer<D>
       if (Number(cursor.id) === 0) return cursor.firstBatch
@@ -271,7 +256,7 @@ interface Answer<D> {
   readonly cursor: { readonly id: number | Long; readonly firstBatch: D[] }
 }
 
-/** Inserts the documents whose `_id` is not there yet. Answers those that were new, in their order. */
+/** Inserts the documents whose `_id` is new, and returns these in order. */
 export async function insertMissing<D extends { readonly _id: string }>(
   collection: Collection<D>,
   docs: readonly D[],
@@ -287,12 +272,12 @@ export async function insertMissing<D extends { readonly _id: string }>(
   }
 }
 
-/** Condition on a key that foldCase() made: it holds this text somewhere. A NUL may not stand in a pattern. */
+/** Condition: a folded key contains `text`. A pattern cannot hold a NUL, so NUL is escaped too. */
 export function containing(text: string): { readonly $regex: string } {
   return { $regex: text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&').replaceAll('\0', '\\x00') }
 }
 
-/** Both ends inclusive; null = no bound at all. */
+/** Condition with both ends inclusive; null = no bound. */
 export function between(
   from: number | undefined,
   until: number | undefined,
@@ -301,12 +286,12 @@ export function between(
   return { ...(from === undefined ? {} : { $gte: from }), ...(until === undefined ? {} : { $lte: until }) }
 }
 
-/** No time is before it: as lower bound it lets a partial index over times serve. */
+/** The least time. As a lower bound it makes a partial index over times usable. */
 export const beginning = -8.64e15
 
 const deletedAtOnce = 1000
 
-/** Deletes rows in bounded steps: those that are first in this order, at most `limit`. Answers how many went. */
+/** Deletes the first rows in this order, at most `limit`, in bounded steps. Returns the number of deleted rows. */
 export async function deleteInSteps<D extends { readonly _id: string }>(
   collection: Collection<D>,
   filter: Filter<D>,
@@ -322,7 +307,7 @@ export async function deleteInSteps<D extends { readonly _id: string }>(
     if (ids.length === 0) return removed
     const { deletedCount } = await collection.deleteMany({ ...filter, _id: { $in: ids } })
     removed += deletedCount
-    // DocumentDB passes over a row that is written at the same moment: it is found again
+    // DocumentDB does not delete a row that is being written; the next step finds it again.
     if (ids.length < step && deletedCount === ids.length) return removed
   }
 }
