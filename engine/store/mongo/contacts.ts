@@ -1,8 +1,8 @@
 /**
- * Contacts, counted by each email account: each message once per kind, whatever is repeated, since its row says for
- * which kinds it has been counted (`counted`). The contact is written first, so until the row is there the contact
- * itself knows the key (`applied`); it drops the key some time later. An account has one writer, but an earlier write
- * whose answer was lost may come late: each compares the contact's version.
+ * Contacts, counted by each email account. A message counts once per kind, also in a repeated batch: its row holds the
+ * counted kinds (`counted`). The contact is written before the row, so until then the contact holds the delta's key
+ * (`applied`), and drops it later. An account has one writer, but an earlier write whose answer was lost may come late:
+ * each write compares the contact's version.
  */
 import { randomInt } from 'node:crypto'
 import type { UpdateOneModel } from 'mongodb'
@@ -12,15 +12,15 @@ import { contactReads, withDelta, type ContactParts, type ContactQuery } from '.
 import type { ContactStore } from '../port.ts'
 import type { ContactDelta, ContactRecord, StoredContact } from '../records.ts'
 import { foldCase } from '../rows.ts'
-import { clearUpBehind } from './accounts.ts'
+import { removeLateWrites } from './accounts.ts'
 import { containing, insertMissing, orNull, shapes } from './documents.ts'
 import type { ContactDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
-/** Keys that a contact holds before it is asked which of them the rows know; the newest of those stay all the same. */
+/** From this number of keys on, a contact drops the keys that message rows hold, but never the newest ones. */
 const askedFrom = 192
 const alwaysKept = 64
-/** A contact that is written by others this often in a row is not a busy one but a fault. */
+/** More conflicts in a row are a fault, since an account has one writer. */
 const tries = 20
 
 const versions = 2 ** 30
@@ -33,7 +33,7 @@ function searchKey(contact: ContactRecord): string {
   return foldCase(`${contact.name}\n${contact.email}`)
 }
 
-/** The message of a delta's key, and what it is counted for. */
+/** Message and kind of a delta's key. */
 function partsOfKey(key: string): { readonly messageId: string; readonly kind: string } {
   const colon = key.lastIndexOf(':')
   return { messageId: key.slice(0, colon), kind: key.slice(colon + 1) }
@@ -48,25 +48,18 @@ export function kindsByMessage(deltas: readonly Pick<ContactDelta, 'key'>[]): Ma
   return kinds
 }
 
-/** By the document's id. */
+/** Groups by the id of the contact's document. */
 function byContact(accountId: string, deltas: readonly ContactDelta[]): Map<string, ContactDelta[]> {
-  const groups = new Map<string, ContactDelta[]>()
-  for (const delta of deltas) {
-    const id = `${accountId}:${contactId(delta.userId, delta.email)}`
-    const group = groups.get(id) ?? []
-    groups.set(id, group)
-    if (!group.some(({ key }) => key === delta.key)) group.push(delta)
-  }
-  return groups
+  return Map.groupBy(deltas, ({ userId, email }) => `${accountId}:${contactId(userId, email)}`)
 }
 
 export interface Tally {
   readonly contacts: readonly ContactDoc[]
-  /** By message: kinds that its row says it has been counted for. */
+  /** By message: the counted kinds in its row. */
   readonly counted: ReadonlyMap<string, readonly string[]>
 }
 
-/** The contacts first, then the rows: see above. */
+/** Reads the contacts before the rows, as they are written. */
 export async function readTally(
   context: MongoContext,
   accountId: string,
@@ -89,7 +82,7 @@ async function countedKinds(
   return new Map(found.map(({ _id, counted }) => [_id, counted]))
 }
 
-/** Of these applied keys, those to keep: what is new, and what the rows do not say. */
+/** The applied keys to keep: the newest ones, and those that no message row holds. */
 async function keptKeys(
   context: MongoContext,
   accountId: string,
@@ -129,7 +122,9 @@ async function planRound(
     const applied = new Set(doc?.applied)
     const uncounted = group.filter(({ key }) => {
       const { messageId, kind } = partsOfKey(key)
-      return !applied.has(key) && counted.get(messageId)?.includes(kind) !== true
+      if (applied.has(key) || counted.get(messageId)?.includes(kind)) return false
+      applied.add(key)
+      return true
     })
     const before = orNull(doc ?? null, shapes.contacts.record)
     const merge = (stored: StoredContact | null, delta: ContactDelta) => withDelta(accountId, stored, delta)
@@ -143,7 +138,7 @@ async function planRound(
   return round
 }
 
-/** Adds each delta once. `read` = readTally of these deltas, of any age, since every write is compared. */
+/** Adds each delta once. `read`: readTally of these deltas; it may be old, because each write compares. */
 export async function countContacts(
   context: MongoContext,
   accountId: string,
@@ -157,15 +152,14 @@ export async function countContacts(
     const { left, fresh, updates } = await planRound(context, accountId, pending, tally)
     if (left.length === 0) return
     const inserted = await insertMissing(contacts, fresh)
-    const { matchedCount } =
-      updates.length === 0 ? { matchedCount: 0 } : await contacts.bulkWrite(updates, { ordered: false })
-    if (inserted.length === fresh.length && matchedCount === updates.length) return
+    const matched = updates.length === 0 ? 0 : (await contacts.bulkWrite(updates, { ordered: false })).matchedCount
+    if (inserted.length === fresh.length && matched === updates.length) return
     pending = left
   }
   throw unavailable(new Error('contacts are written by others without end'))
 }
 
-/** In the rows that were there already; new rows are inserted with it. After countContacts. */
+/** Adds the counted kinds to existing rows, after countContacts. `inserted`: new rows, which have them already. */
 export async function markCounted(
   { collections: { messages } }: MongoContext,
   accountId: string,
@@ -173,22 +167,16 @@ export async function markCounted(
   read: Tally,
   inserted: ReadonlySet<string>,
 ): Promise<void> {
-  const byKind = new Map<string, string[]>()
-  for (const [messageId, kinds] of kindsByMessage(deltas)) {
-    if (inserted.has(messageId)) continue
-    for (const kind of kinds) {
-      if (read.counted.get(messageId)?.includes(kind)) continue
-      const ids = byKind.get(kind) ?? []
-      byKind.set(kind, ids)
-      ids.push(messageId)
-    }
-  }
-  for (const [kind, ids] of byKind) {
-    await messages.updateMany({ accountId, _id: { $in: ids } }, { $addToSet: { counted: kind } })
+  const unmarked = deltas
+    .map(({ key }) => partsOfKey(key))
+    .filter(({ messageId, kind }) => !inserted.has(messageId) && !read.counted.get(messageId)?.includes(kind))
+  for (const [kind, parts] of Map.groupBy(unmarked, (part) => part.kind)) {
+    const ids = new Set(parts.map(({ messageId }) => messageId))
+    await messages.updateMany({ accountId, _id: { $in: [...ids] } }, { $addToSet: { counted: kind } })
   }
 }
 
-/** A page over several accounts. */
+/** A page of contacts summed over several accounts. */
 async function pageOf(
   { collections: { contacts }, read }: MongoContext,
   { userId, field, descending, text, limit, offset }: ContactQuery,
@@ -220,7 +208,7 @@ export function createContacts(context: MongoContext, keyed: KeyedCollections): 
       const tally = await readTally(context, accountId, deltas)
       await countContacts(context, accountId, deltas, tally)
       await markCounted(context, accountId, deltas, tally, new Set())
-      await clearUpBehind(context, accountId)
+      await removeLateWrites(context, accountId)
     },
   }
 }
