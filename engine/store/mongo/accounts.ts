@@ -1,10 +1,9 @@
 /**
- * Email accounts; users, found by age, by their own addresses and by those of their accounts. And what removals
- * (../removal.ts) take in this store's own way.
+ * Email accounts, users, and the MongoDB part of removals (../removal.ts).
  *
- * What a writer under way leaves is taken by the later of the two: the removal looks once more when the row is gone,
- * and a writer that finds it gone clears up behind itself (sync.ts). What neither sees, because its process died,
- * `tidy` takes: removals of the last hour are noted for it.
+ * A writer may write rows of an account during its removal. The removal deletes rows again after the account's own, and
+ * a writer that finds the account gone deletes its rows itself (removeLateWrites). When a process dies before that,
+ * `tidy` deletes them: `removals` holds the removals of the last hour.
  */
 import type { Collection, Document, Filter, FindCursor, WithId } from 'mongodb'
 import { conditions } from '../../../machines/events.ts'
@@ -19,7 +18,7 @@ import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.
 import { isDuplicate } from './errors.ts'
 import { deadlineOf, insertOnce, pageOfSlots } from './keyed.ts'
 
-/** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
+/** Throws `lease_lost` unless the account is there with this epoch. */
 export async function checkEpoch(
   { collections }: MongoContext,
   accountId: string,
@@ -31,13 +30,20 @@ export async function checkEpoch(
   return account
 }
 
-/** Before a folder is complete no more: a crash in between leaves the account too careful, until its next list. */
-export async function beginReading({ collections }: MongoContext, _id: string, epoch: number): Promise<void> {
+/**
+ * Marks the account as not completely read. Runs before the write that makes a folder incomplete: after a crash between
+ * the two, the next folder list marks the account complete again.
+ */
+export async function markIncomplete({ collections }: MongoContext, _id: string, epoch: number): Promise<void> {
   await collections.accounts.updateOne({ _id, epoch }, { $set: { completeAt: null } })
 }
 
-/** After a folder has become complete. */
-export async function settle({ collections, now }: MongoContext, accountId: string, epoch: number): Promise<boolean> {
+/** Marks the account as completely read if each of its folders is. Returns whether they are. */
+export async function completeIfWhole(
+  { collections, now }: MongoContext,
+  accountId: string,
+  epoch: number,
+): Promise<boolean> {
   const unread = { accountId, selectable: true, completeAt: null }
   if ((await collections.folders.findOne(unread, { projection: { _id: 1 } })) !== null) return false
   await collections.accounts.updateOne({ _id: accountId, epoch }, { $set: { completeAt: now() } })
@@ -45,16 +51,16 @@ export async function settle({ collections, now }: MongoContext, accountId: stri
 }
 
 /**
- * The account's epoch first: who claims later has the higher one, and folders only ever go up. `lease_lost` when a node
- * with a later epoch of the slot has claimed it.
+ * Raises the epoch of the account, then that of its folders, which only ever rises. null = no such account. Throws
+ * `lease_lost` when a node with a later epoch of the slot has claimed the account.
  */
 async function claim(context: MongoContext, id: string, fence: number | null): Promise<AccountRecord | null> {
   const { accounts, folders } = context.collections
-  const unfenced = fence === null ? {} : { fence: { $not: { $gt: fence } } }
-  const update = { $inc: { epoch: 1 }, ...(fence === null ? {} : { $set: { fence } }) }
+  const [unfenced, set] = fence === null ? [{}, {}] : [{ fence: { $not: { $gt: fence } } }, { $set: { fence } }]
+  const update = { $inc: { epoch: 1 }, ...set }
   const account = await accounts.findOneAndUpdate({ _id: id, ...unfenced }, update, { returnDocument: 'after' })
   if (!account) {
-    const other = fence === null ? null : await accounts.findOne({ _id: id }, { projection: { slot: 1 } })
+    const other = await accounts.findOne({ _id: id }, { projection: { slot: 1 } })
     if (other !== null) throw slotLost(other.slot)
     return null
   }
@@ -63,7 +69,7 @@ async function claim(context: MongoContext, id: string, fence: number | null): P
   return shapes.accounts.record(account)
 }
 
-/** Epoch of the slot that this process claims the account with; null = it is the only one. `lease_lost` without it. */
+/** Epoch of the account's slot in this process; null = no other process works. Throws `lease_lost` without the slot. */
 async function fenceOf({ collections, lease }: MongoContext, id: string): Promise<number | null> {
   if (lease === null || lease.commonEpoch !== null) return lease?.commonEpoch ?? null
   const account = await collections.accounts.findOne({ _id: id }, { projection: { slot: 1 } })
@@ -73,7 +79,7 @@ async function fenceOf({ collections, lease }: MongoContext, id: string): Promis
   return epoch
 }
 
-/** Few bytes each. */
+/** A place has few bytes. */
 const placesAtOnce = 10_000
 
 const placeOnly = { server: 1, developerId: 1, createdAt: 1, 'resume.condition': 1 } as const
@@ -87,7 +93,7 @@ async function places(
   const matching =
     text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
   const asked = condition !== undefined || sinceUntil !== undefined
-  // The index begins with it.
+  // The index accounts_by_condition begins with this field.
   const is = asked ? { 'resume.condition.is': condition ?? { $in: [...conditions] } } : {}
   const long = sinceUntil === undefined ? {} : { 'resume.condition.since': { $lte: sinceUntil } }
   const found = collections.accounts
@@ -104,7 +110,7 @@ async function places(
 
 export function createAccounts(context: MongoContext, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
-    ...accountBasics(keyed, (accountId) => clearUpBehind(context, accountId)),
+    ...accountBasics(keyed, (accountId) => removeLateWrites(context, accountId)),
     places: (filter, most) => places(context, filter, most),
     claim: async (id) => claim(context, id, await fenceOf(context, id)),
     page: (after, limit, slots) => pageOfSlots(context, 'accounts', after, limit, slots),
@@ -123,8 +129,7 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
       try {
         await insertOnce(users, shapes.users.doc(user), deadline)
       } catch (error) {
-        // Why the user could not be stored is the answer, whatever the outcome of the removal. When the user may be
-        // there, its account stays.
+        // Only a duplicate proves that the user was not stored. A failed removal does not replace the error.
         if (isDuplicate(error)) await Promise.allSettled([accounts.deleteOne({ _id: account.id })])
         throw error
       }
@@ -148,15 +153,15 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
 }
 
 /*
- * Lists of users. What only their accounts know (an address, a status) is asked of the accounts first, by an index: the
- * users that they name are few, and the server puts them in order.
+ * Lists of users. A filter by address or status is first looked up in the accounts, by an index; their few users are
+ * then sorted by the server.
  */
 
 const userOrder = { createdAt: 1, _id: 1 } as const
 
-/** Users looked at together. */
+/** Users whose accounts are looked up together. */
 const step = 200
-/** Accounts in a status, up to which they are few: past it the users are walked in order, and a page is full soon. */
+/** With more accounts of a status, the users are walked in order instead: a page is then full soon. */
 const few = 1000
 
 async function findUsers(
@@ -184,7 +189,7 @@ interface OwnerFilter {
   readonly userId?: readonly string[]
 }
 
-/** The users of accounts like these, each as often as there are such accounts. */
+/** The user id of each matching account, with repeats. */
 async function ownersOf(
   { collections, read }: MongoContext,
   { userId, ...where }: OwnerFilter,
@@ -195,7 +200,7 @@ async function ownersOf(
   return (await found.toArray()).map((account) => account.userId)
 }
 
-/** Users who have the address themselves or by one of their accounts. */
+/** Ids of users that have the address themselves or through an account. */
 async function withAddress(context: MongoContext, developerId: string, emailKey: string): Promise<string[]> {
   const options = { ...context.read, projection: { _id: 1 } }
   const [own, owners] = await Promise.all([
@@ -205,7 +210,7 @@ async function withAddress(context: MongoContext, developerId: string, emailKey:
   return [...owners, ...own.map(({ _id }) => _id)]
 }
 
-/** The users in order, a step at a time, until the page is full. */
+/** Reads the users in order, until the page is full of users with a matching account. */
 async function walk(
   context: MongoContext,
   users: FindCursor<WithId<UserDoc>>,
@@ -225,11 +230,9 @@ async function walk(
 
 /* Removals. */
 
-/**
- * A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work.
- */
+/** After this time an unfinished removal is repeated, which does no harm to one that still runs. */
 const cutShortMs = 60_000
-/** No writer is under way for longer. */
+/** No write takes longer. */
 const notedMs = 3_600_000
 
 async function drain(
@@ -247,21 +250,21 @@ async function drain(
 
 const ofAccount = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'] as const
 
-/** All that hangs on an account. Ids of contacts begin with its own. */
+/** Deletes all rows of an account. Ids of contacts begin with the account's id. */
 async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
   const counted = { _id: { $gte: `${accountId}:`, $lt: `${accountId};` } } as unknown as Filter<Document>
   return (await drain(context, ofAccount, { accountId })) + (await drain(context, ['contacts'], counted))
 }
 
-/** What a writer wrote for an account that is gone by now. Answers whether it is. */
-export async function clearUpBehind(context: MongoContext, accountId: string): Promise<boolean> {
+/** Deletes the rows that a writer has just written for a removed account. Returns whether the account is removed. */
+export async function removeLateWrites(context: MongoContext, accountId: string): Promise<boolean> {
   if (await isThere(context, 'account', accountId)) return false
   await drainAccount(context, accountId)
   return true
 }
 
 async function removeAccount(context: MongoContext, keyed: KeyedCollections, id: string): Promise<void> {
-  // a new epoch first: a writer that is still at work loses its lease
+  // The new epoch takes the lease from a writer that still runs.
   if (!(await claim(context, id, null))) return
   await drainAccount(context, id)
   await keyed.accounts.remove({ id })
@@ -273,7 +276,7 @@ async function drainUser(context: MongoContext, userId: string): Promise<number>
   return rows + (await drain(context, ['outbox'], { userId, accountId: null }))
 }
 
-/** Notes the removal before its first step and its end, for `tidy`. */
+/** Notes the begin and the end of the removal for `tidy`. */
 async function noted<T>(
   { collections: { removals }, now }: MongoContext,
   what: 'account' | 'user',
@@ -292,7 +295,6 @@ async function isThere({ collections }: MongoContext, what: 'account' | 'user', 
   return (await collection.findOne({ _id }, { projection: { _id: 1 } })) !== null
 }
 
-/** What was written for them between the removal's steps is taken once more when the row is gone: see keyed.ts. */
 export function createMongoRemoval(context: MongoContext, keyed: KeyedCollections, channels: () => Promise<string[]>) {
   const { removals } = context.collections
   const removal = createRemoval(keyed, {
@@ -307,7 +309,7 @@ export function createMongoRemoval(context: MongoContext, keyed: KeyedCollection
   })
   return {
     ...removal,
-    /** Goes on with what was cut short, and takes what is left of things that are gone. Answers how many rows went. */
+    /** Repeats removals that were cut short, and deletes rows of late writers. Returns the number of deleted rows. */
     tidy: async (): Promise<number> => {
       let rows = 0
       for (const { _id, what, of, at, done } of await removals.find({}, context.read).toArray()) {

@@ -1,4 +1,4 @@
-/** Folders of an account: what the server lists, and how far each has been read. */
+/** Folders of an account: the server's list, the counts of placements, and the removal of placements. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Filter } from 'mongodb'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
@@ -7,7 +7,7 @@ import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
-import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
+import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
 import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages, readPlaced } from './messages.ts'
 
@@ -20,7 +20,7 @@ async function list({ collections, read }: MongoContext, accountId: string): Pro
   return docs.map(shapes.folders.record).sort((left, right) => folderRank(left.path) - folderRank(right.path))
 }
 
-/** How far a folder was read, and how often it failed, belong to the sync: they are set on new rows alone. */
+/** The cursor and the failures belong to the sync: only a new folder gets them. */
 function upsert(next: FolderRecord, counts: FolderCounts | undefined) {
   const { id, accountId, cursor, completeAt, failures, parkedUntil, counts: first, ...listed } = next
   const onInsert = { cursor, completeAt, failures, parkedUntil, ...(counts ? {} : { counts: first }) }
@@ -28,7 +28,7 @@ function upsert(next: FolderRecord, counts: FolderCounts | undefined) {
   return { updateOne: { filter: { _id: id, accountId }, update: { ...counted, $setOnInsert: onInsert }, upsert: true } }
 }
 
-/** Counts the placements in these folders, page by page: the deadline is one page's. */
+/** Counts the placements in these folders. Each answer of the cursor has the deadline of a socket. */
 export async function countRows(
   { collections: { messages } }: Pick<MongoContext, 'collections'>,
   accountIds: readonly string[],
@@ -38,21 +38,19 @@ export async function countRows(
   if (folderIds.length === 0) return counts
   const where = { accountId: { $in: [...accountIds] }, 'placements.folderId': { $in: [...folderIds] } }
   const projection = { 'placements.folderId': 1, 'placements.flags': 1 }
-  for await (const { placements } of messages.find(where, { projection }))
-    countChange(
-      counts,
-      [],
-      placements.filter(({ folderId }) => counts.has(folderId)),
-    )
+  for await (const { placements } of messages.find(where, { projection })) {
+    const counted = placements.filter(({ folderId }) => counts.has(folderId))
+    countChange(counts, [], counted)
+  }
   return counts
 }
 
-/** The folder's counts lack the rows that are written from here on. */
+/** Marks the folder's counts as doubtful, until the rows written from now on are counted. */
 export async function beginCounting({ collections }: MongoContext, _id: string): Promise<void> {
   await collections.folders.updateOne({ _id }, { $set: { counting: true } })
 }
 
-/** Counts what batches that were cut short have left uncounted. Nobody may write meanwhile. */
+/** Counts folders with doubtful counts again. Precondition: no other process writes. */
 export async function endCounting({ collections }: Pick<MongoContext, 'collections'>): Promise<void> {
   for (const { _id, accountId } of await collections.folders.find({ counting: true }).toArray()) {
     const counts = (await countRows({ collections }, [accountId], [_id])).get(_id) ?? noCounts
@@ -72,7 +70,7 @@ async function reconcile(
   const docs = await folders.find({ accountId }, context.read).toArray()
   const stored = new Map(docs.map((doc) => [doc._id, shapes.folders.record(doc)]))
   const byId = new Map(listed.map((item) => [folderId(accountId, item.path), item]))
-  // A crash leaves the one, a replacement of the mailbox that was cut short placements without their folder.
+  // After a crash counts are doubtful; after an unfinished replacement of the mailbox a new folder has old placements.
   const cutShort = docs.filter(({ counting }) => counting === true).map(({ _id }) => _id)
   const unsure = new Set(cutShort).union(new Set(byId.keys()).difference(stored))
   const counts = await countRows(context, [accountId], [...unsure])
@@ -83,17 +81,17 @@ async function reconcile(
     return counted === undefined && isDeepStrictEqual(next, there) ? [] : [upsert(next, counted)]
   })
   const opens = [...byId].some(([id, { selectable }]) => selectable && stored.get(id)?.selectable !== true)
-  if (opens && typeof completeAt === 'number') await beginReading(context, accountId, epoch)
+  if (opens && typeof completeAt === 'number') await markIncomplete(context, accountId, epoch)
   if (changes.length > 0) {
     await folders.bulkWrite(changes, { ordered: false })
-    // an upsert makes what a removal has taken: its account is gone by then
-    await clearUpBehind(context, accountId)
+    // The upserts may have made folders of an account that is being removed.
+    await removeLateWrites(context, accountId)
     await checkEpoch(context, accountId, epoch)
   }
   const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
   for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
   const all = await list(context, accountId)
-  if (typeof completeAt !== 'number' && isWhole(all)) await settle(context, accountId, epoch)
+  if (typeof completeAt !== 'number' && isWhole(all)) await completeIfWhole(context, accountId, epoch)
   return all
 }
 
@@ -102,7 +100,7 @@ function othersFilter(accountId: string, folderId: string, keep: string | null):
   return { accountId, placements: { $elemMatch: { folderId, ...validity } } }
 }
 
-/** Moves places in the folder to `gone`, of up to `limit` messages. Answers how many are left, at most `limit` + 1. */
+/** Moves placements in the folder to `gone`, of up to `limit` messages. Returns the rest, at most limit + 1. */
 export async function forgetFolder(
   context: MongoContext,
   accountId: string,
@@ -120,12 +118,10 @@ export async function forgetFolder(
   return messages.countDocuments(where, { ...context.read, limit: limit + 1 })
 }
 
-/** The placements first, in bounded steps, then the folder. */
+/** Removes the placements in bounded steps, then the folder. */
 async function removeFolder(context: MongoContext, { id, accountId }: FolderRecord, epoch: number): Promise<void> {
-  for (;;) {
-    await checkEpoch(context, accountId, epoch)
-    if ((await forgetFolder(context, accountId, id, null, stepPlacements)) === 0) break
-  }
+  do await checkEpoch(context, accountId, epoch)
+  while ((await forgetFolder(context, accountId, id, null, stepPlacements)) > 0)
   await context.collections.folders.deleteOne({ _id: id, accountId, epoch })
 }
 

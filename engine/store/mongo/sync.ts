@@ -1,14 +1,14 @@
 /**
- * One batch of one folder as ordered, idempotent writes: contacts → new message rows → changes → outbox → updates of
- * existing rows → cursor. Ids are deterministic, and the last write compares {_id, epoch, cursor}: a crash before it
- * repeats the batch, which finds its rows and changes nothing.
+ * Sync batches and the change log. A batch of one folder is a series of idempotent writes: contacts → new message rows
+ * → changes → outbox → updates of existing rows → cursor. Ids are deterministic, and the last write compares {_id,
+ * epoch, cursor}. After a crash the batch is repeated: it finds its rows and changes nothing.
  *
- * Updates of existing rows come late, since a repeated batch is planned from the rows as they are: a flag that is
- * stored already would not be reported again. Contacts come before the rows, which say that they are counted
+ * Updates of existing rows come late, because a repeated batch is planned from the stored rows: a flag that is stored
+ * already would not be reported again. Contacts come before the message rows, which name their counted deltas
  * (contacts.ts).
  *
- * One process writes an account, batch after batch. The epoch keeps out one that has lost it: before the first write,
- * when changes collide, and by the last write. What it left is what a crash leaves.
+ * One process writes an account, batch after batch. A process that has lost the epoch is refused before its first
+ * write, when its changes collide, and at the last write. It leaves the same rows as a crash.
  */
 import { isAppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
@@ -19,7 +19,7 @@ import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameC
 import type { Holder } from '../rows.ts'
 import type { Applied, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../records.ts'
-import { beginReading, checkEpoch, clearUpBehind, settle } from './accounts.ts'
+import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
 import { insertMissing, shapes } from './documents.ts'
 import type { ChangeDoc, FolderDoc, MessageDoc, MongoContext } from './documents.ts'
@@ -27,20 +27,20 @@ import { isDuplicate, unavailable } from './errors.ts'
 import { beginCounting, countRows, forgetFolder } from './folders.ts'
 import { changeMessages, messageDoc, placedFilter, readPlaced } from './messages.ts'
 
-/** Callbacks written at once: each lies in memory as a document and as BSON. */
+/** Callbacks written at once: each is in memory as a document and as BSON. */
 const outboxStep = 200
 
-/** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
+/** State of this process between batches. Losing it costs a read, or delays callbacks until the next start. */
 interface Memory {
-  /** Rows of batches that are not through, by account: the next batch that succeeds answers them too. */
+  /** By account: ids of callbacks of failed batches. The next batch that succeeds returns them too. */
   readonly unanswered: Map<string, Set<string>>
-  /** Cursors written without an answer, by folder: finding one there, its writer repeats its batch over it. */
+  /** By folder: a cursor whose write had no answer. A batch may find it stored, and is then repeated over it. */
   readonly uncertain: Map<string, FolderCursor>
 }
 
 const progress = { epoch: 1, cursor: 1, counts: 1, counting: 1, completeAt: 1, messages: 1, unseen: 1 } as const
 
-/** Before the first write. A batch that has rows to write says so in the same step: see FolderDoc.counting. */
+/** The folder before the batch, or `lease_lost`. Marks its counts as doubtful when the batch changes placements. */
 async function checkedFolder(
   { collections: { folders } }: MongoContext,
   { uncertain }: Memory,
@@ -59,7 +59,7 @@ async function checkedFolder(
   return folder
 }
 
-/** Read before the first write, so that the batch's own rows are not among them. */
+/** Rows that hold UIDs of the batch. Read before the first write, so without the batch's own rows. */
 async function findHolders({ collections }: MongoContext, batch: SyncBatch): Promise<Holder[]> {
   const { accountId, folderId } = batch
   const uids = new Set(placesOf(batch))
@@ -86,7 +86,7 @@ async function updateExisting(
   return changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
 }
 
-/** A collision: an earlier try of this batch, whose answer was lost, wrote some of them; or the lease is lost. */
+/** Changes collide when an earlier try of the batch, whose answer was lost, wrote some, or when the lease is lost. */
 async function writeChanges(
   context: MongoContext,
   memory: Memory,
@@ -117,7 +117,7 @@ function remember({ unanswered }: Memory, { accountId, outbox }: SyncBatch): voi
   for (const { id } of outbox) ids.add(id)
 }
 
-/** What this batch has asked for: one that this process' own next claim has overtaken may still be under way. */
+/** Forgets only ids of this batch: an earlier batch of this process may still run after a new claim. */
 function forget({ unanswered }: Memory, { accountId, outbox }: SyncBatch, repeated: ReadonlySet<string>): void {
   const ids = unanswered.get(accountId)
   for (const id of [...repeated, ...outbox.map((row) => row.id)]) ids?.delete(id)
@@ -136,8 +136,8 @@ async function writeOutbox(
   return rows.filter(({ id }) => news.has(id))
 }
 
-/** The batch's new rows, and those of earlier tries that are there and pending. */
-async function answered(
+/** The new callbacks of the batch, and pending ones of failed batches, by `seq`. */
+async function withEarlier(
   { collections: { outbox } }: MongoContext,
   fresh: readonly OutboxRecord[],
   repeated: ReadonlySet<string>,
@@ -149,7 +149,7 @@ async function answered(
   return [...fresh, ...(await rows.toArray()).map(shapes.outbox.record)].sort((left, right) => left.seq - right.seq)
 }
 
-/** The last write. Not matched: another owner has the lease, or has moved the cursor. */
+/** The last write. Without a match another owner has the lease, or has moved the cursor. */
 async function writeFolder(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -166,7 +166,7 @@ async function writeFolder(
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
-/** Answers the rows that were new. */
+/** Returns the rows that were new. */
 async function writeNewMail(context: MongoContext, batch: SyncBatch): Promise<MessageDoc[]> {
   const inserted: MessageDoc[] = []
   for (const step of inSteps(newMail(batch))) {
@@ -186,7 +186,7 @@ async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tal
   return inserted
 }
 
-/** Of the folder, when the batch's rows are written. Where that is not known by the rows alone they are counted. */
+/** Counts of the folder after the batch. The placements are counted again when the change of the counts is unknown. */
 async function countsAfter(
   context: MongoContext,
   { accountId, folderId }: SyncBatch,
@@ -201,7 +201,7 @@ async function countsAfter(
 }
 
 async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
-  // all reads side by side: what they found is compared by the writes
+  // The reads may run together, because the writes compare with their results.
   const [stored, holders, last] = await Promise.all([
     checkedFolder(context, memory, batch),
     findHolders(context, batch),
@@ -210,24 +210,24 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   const inserted = await writeNewMail(context, batch)
   const changes = await writeChanges(context, memory, batch, last)
   const repeated = new Set(memory.unanswered.get(batch.accountId))
-  // before the write: its outcome may never be known
+  // Before the write, whose answer may be lost.
   remember(memory, batch)
   const fresh = await writeOutbox(context, batch.outbox.map(withSeqOf(changes)))
   const changed = await updateExisting(context, batch, new Set(inserted.map(({ _id }) => _id)), holders)
-  const outbox = await answered(context, fresh, repeated)
+  const outbox = await withEarlier(context, fresh, repeated)
   const counts = await countsAfter(context, batch, stored, inserted, changed)
   const folder = progressed(stored, batch.cursorAfter, counts, context.now())
   const turns = (folder.completeAt === null) !== (stored.completeAt === null)
-  if (turns && folder.completeAt === null) await beginReading(context, batch.accountId, batch.epoch)
+  if (turns && folder.completeAt === null) await markIncomplete(context, batch.accountId, batch.epoch)
   await writeFolder(context, memory, batch, stored, folder)
-  const turned = turns && (folder.completeAt === null || (await settle(context, batch.accountId, batch.epoch)))
+  const turned = turns && (folder.completeAt === null || (await completeIfWhole(context, batch.accountId, batch.epoch)))
   forget(memory, batch, repeated)
   return { changes, outbox, folder, turned }
 }
 
 /**
- * Places in a folder that is gone or numbered anew, as when the account has become another mailbox: whoever cleared it
- * may have been through before they were written. A folder that has no cursor any more was made anew.
+ * Removes the batch's placements when the folder is gone, or has another UIDVALIDITY or no cursor, as after a replaced
+ * mailbox. The process that cleared the folder may have done that before the batch wrote them.
  */
 async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> {
   const { accountId, folderId, cursorBefore, cursorAfter, added } = batch
@@ -239,13 +239,13 @@ async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> 
   const docs = await readPlaced(context, { accountId, _id: { $in: added.map(({ id }) => id) } })
   const places = added.map(({ placement }) => placement).filter((place) => place.folderId === folderId)
   await changeMessages(context, accountId, docs, (record) => places.reduce(giveUp, record))
-  // After it: a batch of the new owner that was under way has counted them, and ends its counting.
+  // Last: a batch of the new owner may have counted these placements, and ends by marking the counts as certain.
   await beginCounting(context, folderId)
 }
 
 /**
- * A writer that loses the lease answers nothing more: the new owner does, which may be this very process. Its batches
- * may have asked for these rows before they were there. An account that was removed has none.
+ * A batch that loses the lease leaves its callbacks to the new owner, which may be this process: its batches may have
+ * looked for them before they were written. A removed account has none.
  */
 async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   try {
@@ -254,7 +254,7 @@ async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncB
     if (!isAppError(error, 'lease_lost')) throw error
     memory.uncertain.delete(batch.folderId)
     remember(memory, batch)
-    if (await clearUpBehind(context, batch.accountId)) memory.unanswered.delete(batch.accountId)
+    if (await removeLateWrites(context, batch.accountId)) memory.unanswered.delete(batch.accountId)
     else await takeBack(context, batch)
     throw error
   }
@@ -281,7 +281,7 @@ export function createSync(context: MongoContext, keyed: KeyedCollections): Sync
   }
 }
 
-/* The change log: numbered per account without gaps, by its one owner. */
+/* The change log: the owner of an account numbers its changes without gaps. */
 
 const byAge = { at: 1, _id: 1 } as const
 
@@ -302,7 +302,7 @@ async function knownChanges(
   return new Map(docs.map((doc) => [doc._id, shapes.changes.record(doc)]))
 }
 
-/** In order. false: one collided, by id (written before) or seq (another writer); those before it are there. */
+/** Writes in order. Returns false at the first collision: by id (written before) or by seq (another writer). */
 async function appendChanges({ collections }: MongoContext, changes: readonly ChangeRecord[]): Promise<boolean> {
   if (changes.length === 0) return true
   try {
@@ -317,7 +317,7 @@ async function appendChanges({ collections }: MongoContext, changes: readonly Ch
 const stepRows = 1000
 const askedAtOnce = 20
 
-/** Walks the old rows by age; the newest of an account stays, since it carries the number on. */
+/** Removes old changes, oldest first. The newest of an account stays, because the next `seq` follows it. */
 async function expire(context: MongoContext, before: number, limit: number): Promise<number> {
   const { changes } = context.collections
   let removed = 0
