@@ -1,4 +1,4 @@
-/** The store on MongoDB. */
+/** The store on MongoDB: wires its aggregates, and names the methods without a deadline. */
 import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
 import { Lease, soleNode } from '../slots.ts'
@@ -18,19 +18,19 @@ import { probeWrite } from './schema.ts'
 export interface MongoOptions extends Omit<ConnectOptions, 'member'> {
   /** Milliseconds since 1970. Default: the clock. */
   readonly now?: () => number
-  /** For an engine, a node among others; called when they have taken it for dead. */
+  /** Makes this process a node. Called when other nodes have taken it for dead. */
   readonly lost?: () => void
-  /** Takes slots. Default true. */
+  /** The node takes slots. Default true. */
   readonly works?: boolean
   /** For tests. */
   readonly beatMs?: number
   readonly silentMs?: number
 }
 
-/** A ping has to be quick: load balancers wait for it. */
+/** Deadline of a ping: load balancers wait for it. */
 const pingMs = 5000
 
-/** Waits for a database that is away. Errors as those of connect.ts. */
+/** Waits for a database that is away. Errors as in connect.ts. */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
   const { lost, works, beatMs, silentMs } = options
   const connection = await connect({ ...options, member: lost && { lost, works, beatMs, silentMs } })
@@ -42,7 +42,7 @@ export async function createMongoStore(options: MongoOptions): Promise<Store> {
   }
 }
 
-/** Methods that take as long as there are rows. */
+/** Methods without a deadline: their time depends on the number of rows. */
 const unbounded: { readonly [A in keyof Store]?: readonly string[] } = {
   webhooks: ['remove'],
   calls: ['expire'],

@@ -1,11 +1,12 @@
 /**
- * Keyed collections (../keyed.ts) in MongoDB. An insert looks before and after itself, as a removal does (accounts.ts):
- * of the two at least one sees the other, and of inserts at the same time none remains that is over a limit.
+ * Keyed collections (../keyed.ts) in MongoDB. An insert checks its user and its limits before and after the write, and
+ * a removal deletes before and after (accounts.ts): at least one sees the other. Of concurrent inserts none stays that
+ * exceeds a limit.
  *
- * A request whose answer is lost is repeated until the server says what became of it, as long as the caller waits. An
- * insert that is found there when it is repeated is our own, since its id was made for it.
+ * A request whose answer is lost is repeated until the server answers or the caller's deadline passes. When a repeated
+ * insert finds its id, the row is its own, because each insert has a new id.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Collection, Filter, OptionalUnlessRequiredId, Sort } from 'mongodb'
 import { isAppError, notFound } from '../../errors.ts'
@@ -21,14 +22,12 @@ import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
 const firstWaitMs = 50
 const longestWaitMs = 1000
 
-/** When the caller of a step that begins now stops waiting. */
+/** Deadline of a step that begins now, in the time of performance.now(). */
 export function deadlineOf({ read }: MongoContext): number {
   return performance.now() + read.maxTimeMS
 }
 
-/**
- * Runs `request` until it is answered: `again` is false the first time. Past the deadline nothing is begun any more.
- */
+/** Runs `request` until the server answers; `again` is false the first time. No try begins after the deadline. */
 async function insist<T>(deadline: number, request: (again: boolean) => Promise<T>): Promise<T> {
   for (let waitMs = firstWaitMs, again = false; ; waitMs = Math.min(waitMs * 2, longestWaitMs), again = true) {
     if (performance.now() > deadline) throw unavailable(new Error('the caller waits no longer'))
@@ -42,7 +41,7 @@ async function insist<T>(deadline: number, request: (again: boolean) => Promise<
   }
 }
 
-/** Inserts a document with an id of its own. Duplicate key errors are those of the driver. */
+/** Inserts a document with a new id. Throws the driver's error of a duplicate key. */
 export async function insertOnce<D extends { readonly _id: string }>(
   collection: Collection<D>,
   doc: D,
@@ -52,7 +51,7 @@ export async function insertOnce<D extends { readonly _id: string }>(
     try {
       await collection.insertOne(doc as OptionalUnlessRequiredId<D>)
     } catch (error) {
-      // any index: of those that the document violates by itself the server names one
+      // The document violates perhaps several indexes with itself; the server names any of them.
       if (!again || !isDuplicate(error)) throw error
       const there = await collection.findOne({ _id: doc._id } as Filter<D>, { projection: { _id: 1 } })
       if (there === null) throw error
@@ -64,7 +63,7 @@ function nameOf(key: readonly string[], field: string): string {
   return key.length === 1 && key[0] === field ? '_id' : field
 }
 
-/** `where` may name fields beside the record's. */
+/** `where` may also name extra fields of the document. */
 export function filterOf<R>(
   { key }: Pick<Definition<R>, 'key'>,
   where: Where<R>,
@@ -84,7 +83,7 @@ export function filterOf<R>(
   return behind === undefined ? filter : { ...filter, ...behindOf(filter, behind, name) }
 }
 
-/** Rows behind a place in the order of one field, or of a time and another field. */
+/** Rows behind a position, in the order of one field, or of a time and a second field. */
 function behindOf<R>(filter: object, options: ListOptions<R>, name: (field: string) => string): Filter<KeyDoc> {
   const { by, behind, descending = false } = options
   const than = descending ? '$lt' : '$gt'
@@ -107,7 +106,7 @@ async function checkUser({ collections, read }: MongoContext, id: string | null)
   if (user === null) throw notFound('user', id)
 }
 
-/** Checks before and after the insert, and takes the row back when it may not be there. */
+/** Checks before and after the insert; deletes the row when the second check fails. */
 async function insertChecked(
   context: MongoContext,
   collection: Collection<KeyDoc>,
@@ -183,7 +182,7 @@ export function openKeyedCollections(context: MongoContext): KeyedCollections {
   return Object.fromEntries(kinds.map((kind) => [kind, openKeyed(context, kind)])) as unknown as KeyedCollections
 }
 
-/** A page of what is in these slots, by id; without them of all. */
+/** A page of accounts or webhooks in these slots (default: all), by id. */
 export async function pageOfSlots<K extends 'accounts' | 'webhooks'>(
   { collections, read }: MongoContext,
   kind: K,
@@ -199,18 +198,13 @@ export async function pageOfSlots<K extends 'accounts' | 'webhooks'>(
   return (await rowsOf(rows, limit)).map(shape.record)
 }
 
-/** The caller chooses key and nonce: a digest keeps the id short and the parts apart. */
-function nonceId(apiKey: string, nonce: string, timestamp: number): string {
-  return createHash('sha256')
-    .update(JSON.stringify([apiKey, nonce, timestamp]))
-    .digest('base64url')
-}
-
+/** The caller chooses key and nonce: a digest as id is short, and keeps the parts apart. */
 export function nonceDoc(apiKey: string, nonce: string, timestamp: number, expiresAt: number): NonceDoc {
-  return { _id: nonceId(apiKey, nonce, timestamp), apiKey, nonce, timestamp, expiresAt: new Date(expiresAt) }
+  const _id = hash('sha256', JSON.stringify([apiKey, nonce, timestamp]), 'base64url')
+  return { _id, apiKey, nonce, timestamp, expiresAt: new Date(expiresAt) }
 }
 
-/** OAuth nonces, remembered until they expire; the TTL index takes them away some time after. */
+/** OAuth nonces; the TTL index deletes them some time after they expire. */
 export function createNonces({ collections, now }: MongoContext): NonceStore {
   const { nonces } = collections
   return {
@@ -222,7 +216,7 @@ export function createNonces({ collections, now }: MongoContext): NonceStore {
       } catch (error) {
         if (!isDuplicate(error)) throw error
       }
-      // one that has expired and is still there counts as new again, once
+      // An expired nonce that is still stored counts as new, once.
       const expired = { _id: doc._id, expiresAt: { $lte: new Date(now()) } }
       const { matchedCount } = await nonces.updateOne(expired, { $set: { expiresAt: doc.expiresAt } })
       return matchedCount === 1

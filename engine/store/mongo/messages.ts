@@ -1,11 +1,11 @@
 /**
- * The index of mail: documents of messages, the one way they change after they are inserted, lookups and lists.
+ * The index of mail: documents of messages, their changes, lookups and lists.
  *
- * A change is read, a pure step of rows.ts, and a write that compares the version. Each account has one writer, but an
- * earlier write of its own, whose answer was lost, may come late: then the row is read again and the step repeated.
+ * A change is a read, a pure step of rows.ts, and a write that compares the version. An account has one writer, but an
+ * earlier write whose answer was lost may come late: then the row is read again and the step repeated.
  */
 import { LRUCache } from 'lru-cache'
-import type { AnyBulkWriteOperation, Document, Filter, FindCursor, Sort } from 'mongodb'
+import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import { byWeight } from '../batch-steps.ts'
@@ -19,7 +19,7 @@ import { unavailable } from './errors.ts'
 
 const { record: messageRecord, only } = shapes.messages
 
-/** `counted`: kinds of contact deltas that it has been counted for. */
+/** `counted`: kinds of contact deltas that are counted already. */
 export function messageDoc(record: MessageRecord, counted: readonly string[] = []): MessageDoc {
   const at = goneAt(record)
   return {
@@ -33,18 +33,18 @@ export function messageDoc(record: MessageRecord, counted: readonly string[] = [
   }
 }
 
-/** The fields of a row that a change needs, few bytes: a message to thousands of people has 300 kB. */
+/** The fields of a row that a change needs: few bytes, while a message to thousands of people has 300 kB. */
 type PlacedDoc = Pick<MessageDoc, '_id' | 'accountId' | 'placements' | 'gone' | 'goneAt' | 'v'>
 
 const placedOnly = { accountId: 1, placements: 1, gone: 1, goneAt: 1, v: 1 } as const
 
-/** Rows to change. `limit`: 0 = all of them. */
+/** Rows to change. `limit`: 0 = no limit. */
 export function readPlaced(context: MongoContext, where: Filter<MessageDoc>, limit = 0): Promise<PlacedDoc[]> {
   const { collections, read } = context
   return collections.messages.find<PlacedDoc>(where, { ...read, projection: placedOnly, limit }).toArray()
 }
 
-/** A row before and after a step, and the keys that its places gain and lose. */
+/** A row before and after a step, and the keys that its placements gain and lose. */
 interface Change {
   readonly doc: PlacedDoc
   readonly before: Placed
@@ -57,17 +57,19 @@ function changeOf(doc: PlacedDoc, step: Step): Change | null {
   const before: Placed = { id: doc._id, placements: doc.placements, gone: doc.gone }
   const after = step(before)
   if (after === before) return null
-  const [had, has] = [placeKeys(before), placeKeys(after)]
-  const without = (keys: readonly string[], others: readonly string[]) => keys.filter((key) => !others.includes(key))
-  return { doc, before, after, added: without(has, had), removed: without(had, has) }
+  const [had, has] = [new Set(placeKeys(before)), new Set(placeKeys(after))]
+  return { doc, before, after, added: [...has.difference(had)], removed: [...had.difference(has)] }
 }
 
-/** A tombstone that comes back has no keys yet. And of a row's keys one update adds some, or takes some away. */
-function needsFacts({ before, after, added, removed }: Change): boolean {
+/**
+ * Whether all keys must be computed: a tombstone that comes back has none, and one update cannot both add and remove
+ * elements of an array.
+ */
+function needsAllKeys({ before, after, added, removed }: Change): boolean {
   return isLive(after) && (!isLive(before) || (added.length > 0 && removed.length > 0))
 }
 
-/** `keys`: all of them, of a row that needs them. */
+/** `keys`: all keys, of a row that needs them. */
 function operationOf(
   { doc, after, added, removed }: Change,
   keys?: readonly string[],
@@ -96,8 +98,8 @@ function operationOf(
 }
 
 /**
- * All keys of these rows as they will be. The facts never change: they may be read by themselves, one message after the
- * other, since one to thousands of people takes some 10 ms to be turned from BSON.
+ * All keys of these rows after their changes. The facts of a message never change, so this read needs no compare. It
+ * reads one message at a time: one to thousands of people takes 10 ms to decode.
  */
 async function allKeys(
   { collections: { messages }, read }: MongoContext,
@@ -114,9 +116,9 @@ async function allKeys(
   return keys
 }
 
-/** Answers how many rows were as they had been read. */
+/** Returns the number of rows whose version matched. */
 async function write(context: MongoContext, accountId: string, changes: readonly Change[]): Promise<number> {
-  const keys = await allKeys(context, accountId, changes.filter(needsFacts))
+  const keys = await allKeys(context, accountId, changes.filter(needsAllKeys))
   const weighed = changes.map((change) => {
     const all = keys.get(change.doc._id)
     return [1 + (all?.length ?? 0), operationOf(change, all)] as const
@@ -127,12 +129,12 @@ async function write(context: MongoContext, accountId: string, changes: readonly
   return matched
 }
 
-/** A row that is written by others this often in a row is not a busy row but a fault. */
+/** More conflicts in a row are a fault, since an account has one writer. */
 const tries = 20
 
 /**
- * Takes the step on each row; on those that were written meanwhile again, until it has nothing left to do. Answers what
- * becomes of the counts of folders; null = an earlier write came in between, and it is not known.
+ * Applies the step to each row, again to rows written meanwhile. Returns the changes of the folders' counts; null = an
+ * earlier write came in between, so they are not known.
  */
 export async function changeMessages(
   context: MongoContext,
@@ -156,14 +158,14 @@ export async function changeMessages(
 const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
 
 /**
- * A MessageQuery as a filter. Address, thread, attachment and folder conditions are keys of the message (rows.ts), so
- * that one multikey index serves every mix of them in (sentAt, _id) order; subject and ids are compared beside it.
+ * A MessageQuery as a filter. Conditions on address, thread, attachment and folder are keys of the message (rows.ts):
+ * one multikey index serves every mix of them in (sentAt, _id) order. Subject and ids are compared outside the index.
  */
 function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDoc> {
   const { all, none } = queryKeys(query)
   const needle = subjectNeedle(query)
   const sentAt = between(query.sentFrom, query.sentUntil)
-  // the narrowest first: the index's bounds come from the first condition on keys
+  // The narrowest condition first: the index takes its bounds from the first condition on keys.
   const conditions: Filter<MessageDoc>[] = all.map((keys) => ({ keys: { $in: keys } }))
   if (none.length > 0) conditions.push({ keys: { $nin: none } })
   const hiding = hidingKeys(query)
@@ -178,7 +180,7 @@ function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDo
   }
 }
 
-/** One of its placements is not hidden. */
+/** Condition: at least one placement is not hidden. */
 function shownPlace({ hidden, folderId }: MessageQuery): Filter<MessageDoc> {
   const folders = { $nin: [...(hidden?.folderIds ?? [])], ...(folderId === undefined ? {} : { $eq: folderId }) }
   const flags = hidden?.deleted === true ? { flags: { $ne: '\\Deleted' } } : {}
@@ -191,12 +193,12 @@ function messageOrder({ order }: MessageQuery): { readonly sentAt: 1 | -1; reado
 
 type UidFilter = { readonly $gte: number; readonly $lte: number } | { readonly $in: readonly number[] }
 
-/** Rows with a placement within these UIDs; all conditions must hold for the same placement. */
+/** Rows with a placement in this folder with one of these UIDs. */
 export function placedFilter(accountId: string, folderId: string, uid: UidFilter): Filter<MessageDoc> {
   return { accountId, placements: { $elemMatch: { folderId, uid } } }
 }
 
-/** A folder's id is made of its account's, so what was once looked up stays true. */
+/** The account of each folder is cached: a folder never moves to another account. */
 function createKnownUids({ collections, read }: MongoContext): Pick<MessageStore, 'knownUids' | 'knownAmong'> {
   const accounts = new LRUCache<string, string>({ maxSize: 20_000, sizeCalculation: () => 1 })
   const accountOf = async (folderId: string): Promise<string | null> => {
@@ -211,7 +213,7 @@ function createKnownUids({ collections, read }: MongoContext): Pick<MessageStore
     const accountId = await accountOf(folderId)
     if (accountId === null) return []
     const where = placedFilter(accountId, folderId, which)
-    // a whole folder, which takes what it takes: each of its batches has the deadline of a socket
+    // No maxTimeMS for a whole folder: each answer of the cursor has the deadline of a socket.
     const docs = await collections.messages.find(where, { projection: { placements: 1 } }).toArray()
     const within = docs.flatMap(({ _id, placements }) =>
       placements
@@ -244,7 +246,7 @@ async function totals({ collections: { messages }, read }: MongoContext, account
   return { messages: live, attachments: attachments?.sum ?? 0 }
 }
 
-/** Those with this Message-ID, then those with this id of a hosted provider, in one command. */
+/** One command for messages with this Message-ID, then those with this id of a hosted provider. */
 function namedSteps(accountId: string, reference: string, limit: number): Document[] {
   const named = (name: Filter<MessageDoc>): Document[] => [
     { $match: { accountId, ...name } },
@@ -256,25 +258,22 @@ function namedSteps(accountId: string, reference: string, limit: number): Docume
   return [...named({ emailMessageId: reference }), { $unionWith: hosted }]
 }
 
-const idsAtOnce = 10_000
+const accountsAtOnce = 10_000
 
-async function* idsOf(cursor: FindCursor<{ readonly _id: string }>): AsyncGenerator<string[]> {
-  cursor.batchSize(idsAtOnce)
-  while (await cursor.hasNext()) yield cursor.readBufferedDocuments().map(({ _id }) => _id)
-}
-
-/** Each account's index is asked, ten thousand of them at once. */
+/** Messages with this Message-ID, in the index of each account. */
 async function everywhere(
   { collections: { accounts, messages }, read }: MongoContext,
   emailMessageId: string,
   limit: number,
 ): Promise<MessageRecord[]> {
   const found: MessageRecord[] = []
-  for await (const ids of idsOf(accounts.find({}, { ...read, projection: { _id: 1 } }))) {
+  const cursor = accounts.find({}, { ...read, projection: { _id: 1 } }).batchSize(accountsAtOnce)
+  while (found.length < limit && (await cursor.hasNext())) {
+    const ids = cursor.readBufferedDocuments().map(({ _id }) => _id)
     const named = messages.find({ accountId: { $in: ids }, emailMessageId }, { ...read, projection: only })
     found.push(...(await rowsOf(named, limit - found.length)).map(messageRecord))
-    if (found.length >= limit) break
   }
+  await cursor.close()
   return found
 }
 
@@ -287,7 +286,7 @@ export function createMessages(context: MongoContext): MessageStore {
   const list = (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
     rows(messageFilter(accountId, query), messageOrder(query), limit, offset)
   const findAll = async (accountId: string, reference: string, limit: number): Promise<MessageRecord[]> => {
-    // Of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers).
+    // Only a Message-ID has an @: neither our ids nor those of hosted providers (RFC 8474, or numbers) have one.
     if (reference.includes('@')) return rows({ accountId, emailMessageId: reference }, liveFirst, limit)
     const own = await rows({ _id: reference, accountId }, liveFirst, 1)
     if (own.length > 0) return own
@@ -309,7 +308,7 @@ export function createMessages(context: MongoContext): MessageStore {
     everywhere: (reference, limit) => everywhere(context, reference, limit),
     find: async (accountId, reference) => (await findAll(accountId, reference, 1))[0] ?? null,
     findAll,
-    // several may have one Message-ID: the order puts the one that counts first
+    // Several messages may have one Message-ID: the first in `liveFirst` order counts.
     byMessageIds: async (accountId, references) => {
       const found = new Map<string, MessageRecord>()
       const wanted = new Set(references)

@@ -1,7 +1,4 @@
-/**
- * Callbacks to send, and afterwards the record of their delivery. A delivery log is led by the narrowest owner that is
- * named.
- */
+/** The outbox: callbacks to send, and the log of their deliveries. */
 import type { Filter } from 'mongodb'
 import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import type { DeliveryCount, OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
@@ -23,7 +20,7 @@ const sendingOrder = { lane: 1, createdAt: 1, seq: 1, _id: 1 } as const
 const newestFirst = { createdAt: -1, _id: -1 } as const
 const oldestFirst = { createdAt: 1, _id: 1 } as const
 
-/** '' names the rows without an account. */
+/** '' stands for rows without an account. */
 function idsOf(accounts: readonly string[]): (string | null)[] {
   return accounts.map((account) => (account === '' ? null : account))
 }
@@ -38,10 +35,10 @@ function pendingFilter(
   return { state: 'pending', channelId, ...open, ...held } as Filter<OutboxDoc>
 }
 
-/** Of the states in `of` alone; behind a place in the order of `oldestFirst`. */
+/** Rows of the query in the states `of`, behind a position in the order of `oldestFirst`. */
 function deliveryFilter(query: RequeueQuery, of: readonly OutboxState[], behind: OutboxKey | null): Filter<OutboxDoc> {
   const where = { ...deliveryWhere(query), state: of.filter((state) => query.states?.includes(state) ?? true) }
-  // what the partial indexes of notices ask for: all but messages name their URL
+  // The condition of the partial indexes of notices: every kind but `message` has a URL.
   const notices = query.kind === undefined || query.kind === 'message' ? {} : { url: { $gte: '' } }
   const after = behind === null ? undefined : { by: ['createdAt', 'id'] as const, behind }
   return { ...filterOf(definitions.outbox, where, after), ...notices }
@@ -54,20 +51,20 @@ function update(doc: OutboxDoc, row: OutboxRecord) {
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: set, $inc: { v: 1 } } } }
 }
 
-/** Whether this attempt stands in the row: a round before has written it, or a step whose answer was lost. */
+/** Whether the row has this result already, from an earlier try whose answer was lost. */
 function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
   if (attempt === null) return doc.state === state
   return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
 }
 
-/** Another node sends it by now, and writes what came of it. */
+/** Whether another node owns the callback by now, and records its attempts. */
 function isTaken(lease: Lease | null, doc: OutboxDoc): boolean {
   if (lease === null) return false
   const epoch = lease.epochOf(slotOfRow(doc))
   return epoch === undefined || epoch < (doc.fence ?? 0)
 }
 
-/** Rows of the slots that this process serves. To name hundreds of slots costs as much as to send some callbacks. */
+/** Rows of the slots that this process serves. Hundreds of slots in a filter are slow: it names the fewer ones. */
 function servedFilter({ lease }: MongoContext, userId: string | null): Filter<OutboxDoc> {
   if (lease === null || lease.isWhole) return {}
   const serving = userId === null ? lease.serving() : [slotOf(userId)].filter((slot) => lease.serves(slot))
@@ -76,7 +73,7 @@ function servedFilter({ lease }: MongoContext, userId: string | null): Filter<Ou
     : { slot: { $nin: allSlots.filter((slot) => !lease.serves(slot)) } }
 }
 
-/** By compare of the version: a row that was written in between (by a pause, a requeue) is read again. */
+/** Each write compares the version: a row written meanwhile (by a pause, a requeue) is read again. */
 async function record(
   { collections: { outbox }, lease }: MongoContext,
   results: readonly OutboxResult[],
@@ -102,7 +99,7 @@ async function record(
   throw unavailable(new Error('outbox rows are written by others without end'))
 }
 
-/** The filter is compared once more by the write: what was set back, or taken up again, meanwhile stays as it is. */
+/** The write repeats the filter, so a row that was requeued or sent meanwhile stays as it is. */
 async function requeue(
   { collections: { outbox }, read }: MongoContext,
   query: RequeueQuery,
@@ -120,7 +117,7 @@ async function requeue(
   return { count: matchedCount, next: nextKey(rows, limit) }
 }
 
-/** In steps: one that fails leaves what the steps before it have skipped. */
+/** Ends the pending messages of a channel, in steps. A failed step leaves the rows of earlier steps skipped. */
 async function skipPending(
   { collections: { outbox }, read }: MongoContext,
   channelId: string,
@@ -160,7 +157,7 @@ async function late({ collections: { outbox }, read }: MongoContext, developerId
       { $sort: { oldestAt: 1, _id: 1 } },
       { $limit: limit },
     ],
-    // not by developer: most of a developer's rows are finished
+    // Not the index by developer: most rows of a developer are finished.
     { ...read, hint: 'outbox_pending' },
   )
   return (await rows.toArray()).map(({ _id: channelId, pending, oldestAt }) => ({ channelId, pending, oldestAt }))

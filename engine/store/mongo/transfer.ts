@@ -1,4 +1,4 @@
-/** Everything in the database as plain records, and back; see ../copy.ts. */
+/** Exports and imports all records of the database for ../copy.ts. */
 import type { Collection, Filter } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import { connect, describeUri, type ConnectOptions, type Role } from './connect.ts'
@@ -15,12 +15,12 @@ import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from 
 
 export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'member'> {
   readonly role: Exclude<Role, 'service'>
-  /** How long another process is waited for, and how often it is looked at. For tests. */
+  /** For tests. */
   readonly patienceMs?: number
   readonly beatMs?: number
 }
 
-/** One collection's way out and in. */
+/** Export and import of one collection. */
 interface Side<R> {
   count(): Promise<number>
   export(after: string | null, limit: number): Promise<ExportedPage<R>>
@@ -45,7 +45,7 @@ function side<D extends { readonly _id: string }, R>(
       const operations = records.map((record) => {
         const doc = shape.doc(record)
         const { _id, ...fields } = doc
-        // a sharded collection takes an upsert only with its shard key
+        // A sharded collection accepts an upsert only with its shard key.
         const key = 'accountId' in doc ? { _id, accountId: doc.accountId } : { _id }
         return { replaceOne: { filter: key as unknown as Filter<D>, replacement: fields as never, upsert: true } }
       })
@@ -83,8 +83,8 @@ function createSides(collections: Collections): Sides {
 }
 
 /**
- * Connects as a store does, and serves the database alone while it is open: AppError `conflict` when another process is
- * at work in it, at once or later. Other errors as those of the port.
+ * Connects, and works in the database alone. AppError `conflict` when another process works in it, now or later. Other
+ * errors as in ../transfer.ts.
  */
 export async function openMongoTransfer(options: MongoTransferOptions): Promise<StoreTransfer> {
   const { host, name } = describeUri(options.uri)
@@ -93,7 +93,7 @@ export async function openMongoTransfer(options: MongoTransferOptions): Promise<
   const { patienceMs = alonePatienceMs, beatMs } = options
   const { db, close } = await connect({ ...options, pool: 4, member: { lost, patienceMs, beatMs } }, options.role)
   const collections = openCollections(db)
-  // A copy keeps the counts, and not that they are in doubt.
+  // The records have no `counting`, so doubtful counts are counted first.
   if (options.role === 'source') await endCounting({ collections })
   const sides = createSides(collections)
   const mustBeAlone = (): void => {
