@@ -50,7 +50,6 @@ export type UserDoc = KindDocs['users']
 export type FolderDoc = KindDocs['folders']
 export type ContactDoc = KindDocs['contacts']
 export type OutboxDoc = KindDocs['outbox']
-export type ChangeDoc = KindDocs['changes']
 
 export interface MessageDoc extends Doc<MessageRecord> {
   readonly live: boolean

@@ -281,8 +281,7 @@ class MongoNode implements Nodes {
     const { member, lease, log } = this.#deps
     const { term } = await count(member.members, { term: 1 })
     for (const [owner, own] of Map.groupBy(slots, (one) => one.owner)) {
-      const these = own.length === slotCount ? {} : { _id: { $in: own.map(({ slot }) => slotId(slot)) } }
-      const taken = { ...these, owner, epoch: { $lt: term } }
+      const taken = { _id: { $in: own.map(({ slot }) => slotId(slot)) }, owner, epoch: { $lt: term } }
       await this.#slots.updateMany(taken, { $set: { owner: member.id, epoch: term } })
     }
     const owned = await this.#slots.find({ owner: member.id }).toArray()

@@ -22,7 +22,7 @@ import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../
 import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
 import { insertMissing, shapes } from './documents.ts'
-import type { ChangeDoc, FolderDoc, MessageDoc, MongoContext } from './documents.ts'
+import type { FolderDoc, MessageDoc, MongoContext } from './documents.ts'
 import { isDuplicate, unavailable } from './errors.ts'
 import { beginCounting, countRows, forgetFolder } from './folders.ts'
 import { changeMessages, messageDoc, placedFilter, readPlaced } from './messages.ts'
@@ -283,8 +283,6 @@ export function createSync(context: MongoContext, keyed: KeyedCollections): Sync
 
 /* The change log: the owner of an account numbers its changes without gaps. */
 
-const byAge = { at: 1, _id: 1 } as const
-
 async function lastSeq({ collections, read }: MongoContext, accountId: string): Promise<number> {
   const newest = await collections.changes.findOne(
     { accountId },
@@ -318,37 +316,26 @@ const stepRows = 1000
 const askedAtOnce = 20
 
 /** Removes old changes, oldest first. The newest of an account stays, because the next `seq` follows it. */
-async function expire(context: MongoContext, before: number, limit: number): Promise<number> {
-  const { changes } = context.collections
+async function expire(
+  context: MongoContext,
+  { changes }: KeyedCollections,
+  before: number,
+  limit: number,
+): Promise<number> {
   let removed = 0
-  let after: { readonly at: number; readonly id: string } | null = null
-  while (removed < limit) {
-    const where = after
-      ? { at: { $gte: after.at, $lt: before }, $or: [{ at: { $gt: after.at } }, { _id: { $gt: after.id } }] }
-      : { at: { $lt: before } }
-    const options = { ...context.read, projection: { accountId: 1, seq: 1, at: 1 } }
-    const rows: Pick<ChangeDoc, '_id' | 'accountId' | 'seq' | 'at'>[] = await changes
-      .find(where, options)
-      .sort(byAge)
-      .limit(stepRows)
-      .toArray()
+  let rows: readonly ChangeRecord[] = []
+  do {
+    const behind = rows.at(-1)
+    rows = await changes.list({ at: { until: before - 1 } }, { by: ['at', 'id'], behind, limit: stepRows })
     const newest = await newestOf(context, rows)
-    const old = rows.filter((row) => newest.get(row.accountId) !== row.seq).slice(0, limit - removed)
-    if (old.length > 0) {
-      const result = await changes.deleteMany({ _id: { $in: old.map(({ _id }) => _id) } })
-      removed += result.deletedCount
-    }
-    const last = rows.at(-1)
-    if (!last || rows.length < stepRows) break
-    after = { at: last.at, id: last._id }
-  }
+    const old = rows.filter(({ accountId, seq }) => newest.get(accountId) !== seq).slice(0, limit - removed)
+    removed += await changes.remove({ id: old.map(({ id }) => id) })
+  } while (removed < limit && rows.length === stepRows)
   return removed
 }
 
-async function newestOf(
-  context: MongoContext,
-  rows: readonly Pick<ChangeDoc, 'accountId'>[],
-): Promise<Map<string, number>> {
+/** The last `seq` of each account in these rows. */
+async function newestOf(context: MongoContext, rows: readonly ChangeRecord[]): Promise<Map<string, number>> {
   const newest = new Map<string, number>()
   const accounts = [...new Set(rows.map((row) => row.accountId))]
   for (let start = 0; start < accounts.length; start += askedAtOnce) {
@@ -363,6 +350,6 @@ export function createChanges(context: MongoContext, keyed: KeyedCollections): C
   return {
     ...changeReads(keyed),
     lastSeq: (accountId) => lastSeq(context, accountId),
-    expire: (before, limit) => expire(context, before, limit),
+    expire: (before, limit) => expire(context, keyed, before, limit),
   }
 }
