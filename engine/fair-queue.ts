@@ -1,40 +1,40 @@
 /**
- * Places for work of which only so much may go on at once, in fair turns. The developer who holds the fewest places is
- * next; of several the one who has waited longest. Within a developer urgent work goes first, then its keys (accounts,
- * hosts) take turns. A developer who holds none may have one of the spare places, half as many as there are: so no
- * developer waits only for another one's work. Work has a deadline, which begins with its place: after it the work's
- * signal aborts, the caller hears `timeout`, and the place is free again.
+ * A fair queue for a limited number of places. The next place goes to the developer with the fewest places, of several
+ * to the one who has waited longest. Of one developer urgent work goes first; then its keys (accounts, hosts) take
+ * turns. A developer without a place may have a spare one, of which there are half as many as places: so no developer
+ * waits only for the work of another. Work has a deadline that begins with its place: after it the work's signal
+ * aborts, the call rejects with `timeout`, and the place is free.
  *
- * p-queue has one order for all, fixed when work is added. Here the next one depends on what each developer holds by
- * then, and work of equal keys is passed over in turn.
+ * p-queue fixes the order when work is added. Here the order depends on the places that each developer holds.
  */
 import { AppError } from './errors.ts'
+import { withinTime } from './waits.ts'
 
 export interface Asked {
   readonly developerId: string
-  /** An account, a host … */
+  /** The account, host … that the work is for. */
   readonly key: string
   readonly urgent: boolean
 }
 
 export interface FairQueue {
   /**
-   * Runs `work` when its turn has come; its signal aborts at the deadline and when `signal` does. Rejects as the work
-   * does, with `timeout` at the deadline, and with the reason of `signal` while it waits.
+   * Runs `work` when it has a place. Its signal aborts at the deadline and when `signal` does. Rejects as the work
+   * does, with `timeout` at the deadline, and with the reason of `signal` while it waits for a place.
    */
   run<T>(asked: Asked, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
-  /** Work that has no place yet. */
+  /** Work without a place. */
   readonly waiting: number
-  /** Developers of whom anything is remembered: those with work. */
+  /** Developers with work. */
   readonly developers: number
 }
 
 export interface FairQueueOptions {
   readonly places: number
-  /** Of these one developer has so many at most. Default: all. */
+  /** Most places of one developer. Default: all. */
   readonly perDeveloper?: number
   readonly deadlineMs: number
-  /** Why work was ended at its deadline, for people. */
+  /** Message of the `timeout` error. */
   readonly late: string
 }
 
@@ -43,8 +43,8 @@ interface Waiting {
   readonly begin: () => void
 }
 
-interface DeveloperLine {
-  /** In the order of asking; the keys take turns when one is taken. */
+/** The work of one developer, by key. Keys take turns: a key moves to the end when work of it is taken. */
+interface DeveloperWork {
   readonly urgent: Map<string, Waiting[]>
   readonly usual: Map<string, Waiting[]>
   waiting: number
@@ -58,8 +58,8 @@ export function createFairQueue(options: FairQueueOptions): FairQueue {
 class Queue implements FairQueue {
   readonly #options: Required<FairQueueOptions>
   readonly #spare: number
-  /** By developer; of those who hold equally many the first is next. */
-  readonly #lines = new Map<string, DeveloperLine>()
+  /** By developer. Of developers with equally many places the first is next. */
+  readonly #developers = new Map<string, DeveloperWork>()
   #held = 0
   #waiting = 0
 
@@ -73,20 +73,20 @@ class Queue implements FairQueue {
   }
 
   get developers(): number {
-    return this.#lines.size
+    return this.#developers.size
   }
 
   async run<T>(asked: Asked, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted()
-    const line = this.#lineOf(asked.developerId)
-    if (this.#waiting === 0 && this.#mayBegin(line)) this.#hold(line)
-    else await this.#turn(line, asked, signal)
+    const own = this.#workOf(asked.developerId)
+    if (this.#waiting === 0 && this.#mayBegin(own)) this.#hold(own)
+    else await this.#turn(own, asked, signal)
     try {
       return await this.#timed(work, signal)
     } finally {
       this.#held -= 1
-      line.held -= 1
-      this.#tidy(asked.developerId, line)
+      own.held -= 1
+      this.#tidy(asked.developerId, own)
       this.#advance()
     }
   }
@@ -94,56 +94,53 @@ class Queue implements FairQueue {
   async #timed<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     const { deadlineMs, late } = this.#options
     const over = new AbortController()
-    const { promise: ended, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => {
-      const error = new AppError('timeout', late)
-      over.abort(error)
-      reject(error)
-    }, deadlineMs)
     const stop = (): void => over.abort(signal?.reason)
     signal?.addEventListener('abort', stop, { once: true })
     try {
-      return await Promise.race([work(over.signal), ended])
+      return await withinTime(deadlineMs, work(over.signal), () => {
+        const error = new AppError('timeout', late)
+        over.abort(error)
+        throw error
+      })
     } finally {
-      clearTimeout(timer)
       signal?.removeEventListener('abort', stop)
     }
   }
 
-  #lineOf(developerId: string): DeveloperLine {
-    const known = this.#lines.get(developerId)
+  #workOf(developerId: string): DeveloperWork {
+    const known = this.#developers.get(developerId)
     if (known !== undefined) return known
-    const line: DeveloperLine = { urgent: new Map(), usual: new Map(), waiting: 0, held: 0 }
-    this.#lines.set(developerId, line)
-    return line
+    const own: DeveloperWork = { urgent: new Map(), usual: new Map(), waiting: 0, held: 0 }
+    this.#developers.set(developerId, own)
+    return own
   }
 
-  #mayBegin({ held }: DeveloperLine): boolean {
+  #mayBegin({ held }: DeveloperWork): boolean {
     const { places, perDeveloper } = this.#options
     if (held >= perDeveloper) return false
     return this.#held < places || (held === 0 && this.#held < places + this.#spare)
   }
 
-  #hold(line: DeveloperLine): void {
+  #hold(own: DeveloperWork): void {
     this.#held += 1
-    line.held += 1
+    own.held += 1
   }
 
-  /** Resolves with a place; rejects when the signal aborts first. */
-  async #turn(line: DeveloperLine, { developerId, key, urgent }: Asked, signal?: AbortSignal): Promise<void> {
+  /** Resolves when the work has a place; rejects when the signal aborts first. */
+  async #turn(own: DeveloperWork, { developerId, key, urgent }: Asked, signal?: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-    const keys = urgent ? line.urgent : line.usual
+    const keys = urgent ? own.urgent : own.usual
     const waiting: Waiting = { key, begin: () => resolve(undefined) }
     const ofKey = keys.get(key) ?? []
     ofKey.push(waiting)
     keys.set(key, ofKey)
-    this.#count(line, 1)
+    this.#count(own, 1)
     const leave = (): void => {
       const index = keys.get(key)?.indexOf(waiting) ?? -1
       if (index < 0) return
       remove(keys, key, index)
-      this.#count(line, -1)
-      this.#tidy(developerId, line)
+      this.#count(own, -1)
+      this.#tidy(developerId, own)
       reject(signal?.reason as Error)
     }
     signal?.addEventListener('abort', leave, { once: true })
@@ -151,38 +148,38 @@ class Queue implements FairQueue {
     await promise.finally(() => signal?.removeEventListener('abort', leave))
   }
 
-  #count(line: DeveloperLine, change: number): void {
-    line.waiting += change
+  #count(own: DeveloperWork, change: number): void {
+    own.waiting += change
     this.#waiting += change
   }
 
   #advance(): void {
     for (let next = this.#next(); next !== null; next = this.#next()) {
-      const [developerId, line] = next
-      this.#lines.delete(developerId)
-      this.#lines.set(developerId, line)
-      this.#hold(line)
-      this.#count(line, -1)
-      ;(takeFirst(line.urgent) ?? takeFirst(line.usual))?.begin()
+      const [developerId, own] = next
+      this.#developers.delete(developerId)
+      this.#developers.set(developerId, own)
+      this.#hold(own)
+      this.#count(own, -1)
+      ;(takeFirst(own.urgent) ?? takeFirst(own.usual))?.begin()
     }
   }
 
-  #next(): readonly [string, DeveloperLine] | null {
+  #next(): readonly [string, DeveloperWork] | null {
     if (this.#waiting === 0) return null
-    let best: readonly [string, DeveloperLine] | null = null
-    for (const entry of this.#lines) {
+    let best: readonly [string, DeveloperWork] | null = null
+    for (const entry of this.#developers) {
       if (entry[1].waiting > 0 && (best === null || entry[1].held < best[1].held)) best = entry
     }
     return best !== null && this.#mayBegin(best[1]) ? best : null
   }
 
-  /** Nothing is kept of a developer without work. */
-  #tidy(developerId: string, line: DeveloperLine): void {
-    if (line.held + line.waiting === 0 && this.#lines.get(developerId) === line) this.#lines.delete(developerId)
+  /** Forgets a developer without work. */
+  #tidy(developerId: string, own: DeveloperWork): void {
+    if (own.held + own.waiting === 0 && this.#developers.get(developerId) === own) this.#developers.delete(developerId)
   }
 }
 
-/** The first of the next key; what else waits with that key goes to the end. */
+/** Takes the first work of the next key, and moves the key to the end. */
 function takeFirst(keys: Map<string, Waiting[]>): Waiting | undefined {
   const [key] = keys.keys()
   return key === undefined ? undefined : remove(keys, key, 0)
@@ -193,6 +190,5 @@ function remove(keys: Map<string, Waiting[]>, key: string, index: number): Waiti
   const [taken] = ofKey.splice(index, 1)
   if (index === 0) keys.delete(key)
   if (index === 0 && ofKey.length > 0) keys.set(key, ofKey)
-  else if (ofKey.length === 0) keys.delete(key)
   return taken
 }

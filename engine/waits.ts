@@ -1,6 +1,5 @@
 /**
- * Waiting: for a time, for work that may take too long, for the work before; and for others, so that no work holds the
- * event loop for long.
+ * Waits: for a time, for work with a deadline, for earlier work of the same key, and for other work of the event loop.
  */
 import { workAsNobody } from './observe/loop.ts'
 
@@ -9,7 +8,7 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return
   const { promise, resolve } = Promise.withResolvers<undefined>()
   const end = (): void => resolve(undefined)
-  // Not by node:timers/promises, which makes an error with its stack for each pause that is cut short.
+  // Not node:timers/promises, which makes an error with a stack for each aborted pause.
   const timer = setTimeout(end, ms).unref()
   signal.addEventListener('abort', end)
   await promise
@@ -17,23 +16,14 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   signal.removeEventListener('abort', end)
 }
 
-/**
- * Waits for the work, but no longer than `ms`: when it took longer, what `late` answers or throws, else undefined.
- * Rejects when the work does.
- */
+/** Settles as the work does; after `ms` as `late` does, by default with undefined. */
 export async function withinTime<T, Late = undefined>(
   ms: number,
   work: Promise<T>,
   late: () => Late = () => undefined as Late,
 ): Promise<T | Late> {
   const { promise, resolve, reject } = Promise.withResolvers<T | Late>()
-  const timer = setTimeout(() => {
-    try {
-      resolve(late())
-    } catch (error) {
-      reject(error)
-    }
-  }, ms)
+  const timer = setTimeout(() => resolve(Promise.try(late)), ms)
   work.then(resolve, reject)
   try {
     return await promise
@@ -42,13 +32,13 @@ export async function withinTime<T, Late = undefined>(
   }
 }
 
-/** One piece of work at a time, in the order of asking; one that fails does not stop the next. */
+/** Runs one piece of work at a time, in order of call, also after failed work. */
 export function createExclusive() {
   const inOrder = createExclusiveByKey()
   return <T>(work: () => Promise<T>): Promise<T> => inOrder('', work)
 }
 
-/** The same for each key; nothing is kept of a key that has no work. */
+/** The same for each key. Keeps nothing of a key without work. */
 export function createExclusiveByKey() {
   const last = new Map<string, Promise<unknown>>()
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
@@ -62,12 +52,12 @@ export function createExclusiveByKey() {
   }
 }
 
-/** What all long work together takes of one turn of the event loop. */
+/** Time of long work in one turn of the event loop. */
 const stretchMs = 10
 
-/** Of this process, as there is one event loop: the work that goes on in one of the next turns, in order. */
+/** Long work that goes on in one of the next turns, in order. */
 const waiting: (() => void)[] = []
-/** When the stretch of this turn is over; null = no work has asked in this turn. */
+/** End of the time for long work in this turn; null = no call in this turn yet. */
 let stretchEndsAt: number | null = null
 
 async function nextStretch(): Promise<void> {
@@ -87,16 +77,15 @@ function beginStretch(): number {
 }
 
 /**
- * Yields to the event loop, between two pieces of long work: resolves at once while this turn has time left and no
- * other work waits, else in a later turn, after the work that waits already. So timers, sockets and short work have
- * their turn every 10 ms, however much long work there is.
+ * Yields to the event loop between two pieces of long work. Resolves at once while this turn has time left and no other
+ * work waits, else in a later turn, in order of call. Timers, sockets and short work thus run every 10 ms.
  */
 export async function yieldToLoop(): Promise<void> {
   if (waiting.length === 0 && performance.now() < (stretchEndsAt ?? beginStretch())) return
   await new Promise<void>((resolve) => waiting.push(resolve))
 }
 
-/** Once all promises that can go on have gone on. */
+/** Resolves after all promise callbacks that can run have run. */
 function settled(): Promise<void> {
   return new Promise((resolve) => void Promise.resolve().then(() => process.nextTick(resolve)))
 }
