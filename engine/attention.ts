@@ -1,4 +1,4 @@
-/** Causes for an operator's action: the service, mail servers, webhooks and email accounts that are in trouble. */
+/** Lists what needs an operator: the service, mail servers, webhooks and email accounts in trouble. */
 import type { HostFacts } from './hosts.ts'
 import type { AccountPlace, Store } from './store/port.ts'
 import type { WebhookRecord } from './store/records.ts'
@@ -9,7 +9,7 @@ export const attentionKinds = ['account', 'host', 'webhook', 'receiver', 'servic
 
 export interface Attention {
   readonly kind: (typeof attentionKinds)[number]
-  /** Of a receiver its URL, of a host its name. */
+  /** The URL of a receiver, the name of a host. */
   readonly id: string
   readonly what: string
   /** Milliseconds since 1970. */
@@ -23,9 +23,8 @@ interface Sources {
 }
 
 const mostAttention = 50
-/** Of hosts, and of URLs of webhooks: the rest is for others. */
+/** Entries of one kind, so that other kinds have room. */
 const mostOfKind = 20
-/** Shorter ones are no cause for alarm. */
 const longDownMs = 3_600_000
 const longPauseMs = 86_400_000
 const oldBackupMs = 25 * 3_600_000
@@ -37,17 +36,16 @@ interface Seen {
   readonly known: readonly PoolFacts[]
   /** Actors of webhooks, by id. */
   readonly channels: ReadonlyMap<string, PoolFacts>
-  /** Addresses of nodes that did not say what their actors do. */
+  /** Addresses of nodes that did not answer. */
   readonly silent: readonly string[]
 }
 
-/** Most urgent kind first, within it the longest; at most fifty. */
+/** At most fifty entries: the most urgent kind first, then the longest trouble first. */
 export async function attentionOf(sources: Sources, seen: Seen): Promise<Attention[]> {
   const { ready, hosts, places, known, channels, silent } = seen
-  const service = ready
-    ? []
-    : [troubledService('the store takes no writes, or the actors are not started yet', Date.now())]
-  const nodes = silent.map((address) => troubledService(`the process at ${address} does not answer`, Date.now()))
+  const now = Date.now()
+  const service = ready ? [] : [troubledService('the store takes no writes, or the actors are not started yet', now)]
+  const nodes = silent.map((address) => troubledService(`the process at ${address} does not answer`, now))
   const troubled = troubledHosts(hosts).toSorted(byAge)
   const receivers = troubledWebhooks(await sources.webhooks.all(), channels)
   const ofKinds = [...troubled.slice(0, mostOfKind), ...receivers.slice(0, mostOfKind)]
@@ -61,14 +59,14 @@ function troubledService(what: string, at: number): Attention {
   return { kind: 'service', id: 'store', what, since: at }
 }
 
-/** Backups are in use when there is one. A copy from SQLite to MongoDB, which has none, brings the time of the last. */
+/** Without any backup there is no alarm. A store copied to MongoDB still has the time of the last one. */
 async function troubledBackup({ backups, store }: Sources): Promise<Attention[]> {
   const at = store.backup === undefined ? null : await backups.lastAt()
   const isOld = at !== null && at < Date.now() - oldBackupMs
   return isOld ? [troubledService('the newest backup is more than 25 hours old', at)] : []
 }
 
-/** A host where most accounts are down, or that an operator has stopped. */
+/** Hosts where most accounts are down, or whose logins an operator has stopped. */
 function troubledHosts(hosts: readonly HostFacts[]): Attention[] {
   const troubled = hosts.filter(({ accounts, failing, pace }) => pace === 0 || (failing > 1 && failing * 2 >= accounts))
   return troubled.map(({ host, accounts, failing, pace, since }) => {
@@ -80,11 +78,11 @@ function troubledHosts(hosts: readonly HostFacts[]): Attention[] {
   })
 }
 
-/** Webhooks of one URL are one receiver, with the reason and time of the webhook that fails for longest. */
+/** Webhooks with one URL are one receiver, with the reason and time of the one that has failed longest. */
 function troubledWebhooks(webhooks: readonly WebhookRecord[], channels: Seen['channels']): Attention[] {
   const failing = webhooks.flatMap(({ id, callbackUrl: url, active, health }) => {
     const facts = channels.get(id)
-    // A webhook that is switched off keeps its health, and gets no callbacks.
+    // An inactive webhook keeps its health.
     if (!active || facts?.tags.includes('failed') !== true) return []
     const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
     const why = health.lastError === null ? '' : `: ${health.lastError}`
@@ -99,7 +97,7 @@ function troubledWebhooks(webhooks: readonly WebhookRecord[], channels: Seen['ch
   })
 }
 
-/** `named`: hosts that are named already. */
+/** `named`: hosts that have an entry of their own. */
 async function troubledAccounts(
   { store }: Sources,
   { places, known, named }: Pick<Seen, 'places' | 'known'> & { readonly named: ReadonlySet<string> },
@@ -110,9 +108,8 @@ async function troubledAccounts(
   const first = places
     .filter(({ id, server, condition: { is, since } }) => {
       if (dead.has(id) || is === 'disabled') return true
-      return is === 'down'
-        ? since < now - longDownMs && !named.has(server)
-        : is === 'paused' && since < now - longPauseMs
+      if (is === 'down') return since < now - longDownMs && !named.has(server)
+      return is === 'paused' && since < now - longPauseMs
     })
     .slice(0, Math.max(0, room))
   const records = new Map((await store.accounts.several(first.map(({ id }) => id))).map((one) => [one.id, one]))

@@ -1,7 +1,6 @@
 /**
- * Backups of the embedded store while it is in use: MAILROOM_DATA_DIR/backups/<time>.db. A file of that name is whole:
- * it is written under another name, and gets its own when the disk has it. `mailroom restore FILE` puts one in the
- * place of the store, while the service is stopped.
+ * Backups of the embedded store while the service runs, and `mailroom restore FILE` while it is stopped. A backup is
+ * MAILROOM_DATA_DIR/backups/<time>.db; it gets this name when it is complete and synced to disk.
  */
 import {
   chmodSync,
@@ -34,12 +33,12 @@ export interface Backup {
   readonly seconds: number
 }
 
-/** The backup that this process began last. */
+/** The last backup that this process began. */
 export interface BackupState {
   readonly name: string
-  /** null = not made yet. */
+  /** null = not complete. */
   readonly bytes: number | null
-  /** So far, or that it took. */
+  /** Time since its begin, or that it took. */
   readonly seconds: number
   readonly error: AppError | null
 }
@@ -54,7 +53,7 @@ interface Deps {
 }
 
 const unfinished = '.part'
-/** Files are moved away, and the time of the newest is known all the same: by this name in the settings. */
+/** Setting with the time of the newest backup, whose file may have been moved away. */
 const lastBackup = 'last-backup'
 
 export function createBackups({ log, store, config, now = Date.now }: Deps) {
@@ -62,7 +61,7 @@ export function createBackups({ log, store, config, now = Date.now }: Deps) {
   let isRunning = false
   let latest: (() => BackupState) | null = null
   return {
-    /** `conflict` while one is under way, `bad_request` with MongoDB; `backup_failed`, with why, is logged too. */
+    /** `conflict` during another backup, `bad_request` with MongoDB, `backup_failed` (also logged) with the reason. */
     async run(): Promise<Backup> {
       const { backup } = store
       if (backup === undefined)
@@ -71,27 +70,28 @@ export function createBackups({ log, store, config, now = Date.now }: Deps) {
       isRunning = true
       const [at, began] = [now(), performance.now()]
       const name = `${timeText(at)}.db`
-      latest = () => ({ name, bytes: null, seconds: (performance.now() - began) / 1000, error: null })
+      const seconds = (): number => (performance.now() - began) / 1000
+      latest = () => ({ name, bytes: null, seconds: seconds(), error: null })
       try {
-        // With what is not in the file itself yet.
+        // The -wal file has pages that the store file lacks.
         checkRoom(directory, [storeFile(config), `${storeFile(config)}-wal`], 'the backup')
         const bytes = await make(backup, directory, name)
-        const made = { name, bytes, seconds: (performance.now() - began) / 1000 }
+        const made = { name, bytes, seconds: seconds() }
         latest = () => ({ ...made, error: null })
         await store.settings.put({ id: lastBackup, value: at, setAt: now() })
         return made
       } catch (thrown) {
         const error = new AppError('backup_failed', whyOf(thrown), { cause: thrown })
         log.error({ backup: name, err: thrown }, 'the backup was not made')
-        latest = () => ({ name, bytes: null, seconds: (performance.now() - began) / 1000, error })
+        latest = () => ({ name, bytes: null, seconds: seconds(), error })
         throw error
       } finally {
         isRunning = false
       }
     },
-    /** null = none since this process began. */
+    /** null = this process has begun none. */
     latest: (): BackupState | null => latest?.() ?? null,
-    /** When the newest was begun, in ms, also when its file is gone; null = there has been none. */
+    /** Begin of the newest backup in ms since 1970, also when its file is gone; null = there was none. */
     async lastAt(): Promise<number | null> {
       const names = await readdir(directory).catch(() => [])
       const noted = (await store.settings.list()).filter(({ id }) => id === lastBackup).map(({ value }) => value)
@@ -101,16 +101,16 @@ export function createBackups({ log, store, config, now = Date.now }: Deps) {
   }
 }
 
-/** With the words of the disk, which the store's own leave out. */
+/** The message, with that of the cause: the store's own message lacks the disk's. */
 function whyOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   return thrown.cause instanceof Error ? `${thrown.message}: ${thrown.cause.message}` : thrown.message
 }
 
-/** Answers its size. */
+/** Makes the backup and returns its size. */
 async function make(backup: NonNullable<Store['backup']>, directory: string, name: string): Promise<number> {
   await mkdir(directory, { mode: 0o700, recursive: true })
-  // Left by a process that ended meanwhile.
+  // Parts left by a process that was killed.
   for (const name of await readdir(directory))
     if (name.includes(unfinished)) await rm(join(directory, name), { force: true })
   const part = join(directory, name + unfinished)
@@ -130,7 +130,7 @@ function storeFile({ MAILROOM_DATA_DIR: directory }: Pick<Config, 'MAILROOM_DATA
   return join(directory, 'mailroom.sqlite')
 }
 
-/** The disk has it. Answers its size. */
+/** Syncs the file to disk and returns its size. */
 async function synced(path: string): Promise<number> {
   const file = await open(path)
   try {
@@ -141,17 +141,17 @@ async function synced(path: string): Promise<number> {
   }
 }
 
-/** 2026-11-22T14-30-00.123Z: a colon is no good in a file's name. */
+/** 2026-11-22T14-30-00.123Z: some file systems refuse a colon in a name. */
 function timeText(at: number): string {
   return new Date(at).toISOString().replaceAll(':', '-')
 }
 
-/** NaN for what is no backup. */
+/** Time of a backup by its name; NaN for any other file. */
 function timeOf(name: string): number {
   return Date.parse(/^(\S{10}T\S+)\.db$/.exec(name)?.[1]?.replace(/T(\d\d)-(\d\d)-/, 'T$1:$2:') ?? '')
 }
 
-/** What SQLite keeps beside a file. */
+/** Endings of the files that SQLite keeps beside a store. */
 const companions = ['-wal', '-shm']
 
 interface Reconnect {
@@ -161,20 +161,20 @@ interface Reconnect {
 }
 
 interface Restored {
-  /** The store that was there; null = there was none. */
+  /** File of the former store; null = there was none. */
   readonly kept: string | null
-  /** What stays revoked, though it was in force in the backup; null = the store that was there could not be asked. */
+  /** Keys and tokens in force in the backup that stay revoked; null = the former store could not be read. */
   readonly revoked: readonly string[] | null
-  /** Email accounts that keep the newer refresh token of the store that was there. */
+  /** Number of email accounts that keep the newer refresh token of the former store. */
   readonly consents: number
-  /** Email accounts whose refresh token may have been replaced since: their users sign in again at `url`. */
+  /** Email accounts whose refresh token may have been replaced since the backup: their users sign in again at `url`. */
   readonly reconnect: readonly Reconnect[]
 }
 
 /**
- * Checks the file, and that it is this installation's; then it takes the place of the store, which is kept beside it.
- * Keys and tokens that were revoked in that one stay revoked, and its refresh tokens stay in use. `conflict` while the
- * service runs, `bad_request` for a file that is not fit.
+ * Replaces the store by a backup of this installation, and keeps the former store beside it. Keys and tokens that the
+ * former store has revoked stay revoked, and its refresh tokens stay in use. `conflict` while the service runs,
+ * `bad_request` for a file that cannot be restored.
  */
 export function restoreStore(config: Config, file: string): Restored {
   if (config.MONGODB_URI !== null)
@@ -217,7 +217,7 @@ function clear(part: string): void {
   for (const ending of ['', ...companions]) rmSync(part + ending, { force: true })
 }
 
-/** null also when the store is so broken that it does not say. */
+/** null also when the store is damaged. */
 function currentOwner(path: string): StoreOwner | null {
   try {
     return existsSync(path) ? inspectFile(path) : null
@@ -243,7 +243,7 @@ function checkOwner(config: Config, file: string, owner: StoreOwner | null, curr
   }
 }
 
-/** At no moment is there no store. What SQLite left beside it goes with it. */
+/** Keeps the store, and the files of SQLite beside it, under another name. A link: `path` exists all the time. */
 function putAside(path: string, kept: string): string | null {
   if (!existsSync(path)) return null
   linkSync(path, kept)
@@ -251,7 +251,7 @@ function putAside(path: string, kept: string): string | null {
   return kept
 }
 
-/** After `sudo mailroom restore` the service can open its files. */
+/** After `sudo mailroom restore` the service must be able to open the file. */
 function giveToOwner(directory: string, file: string): void {
   const { uid, gid } = statSync(directory)
   if (process.getuid?.() === 0) chownSync(file, uid, gid)

@@ -1,32 +1,29 @@
 /**
- * A bound on what this process holds of other people's bytes at once (MAILROOM_BUFFER_MAX): bodies of API calls,
- * answers of mail servers under way, contents of mail for API answers, callbacks and searches. What is about to hold
- * much takes a share first and gives it back at the end; what does not fit waits.
+ * Bounds the bytes that this process holds at once (MAILROOM_BUFFER_MAX): bodies of API calls, answers of mail servers,
+ * contents of mail for API answers, callbacks and searches. Work takes a share before it holds much, and releases it at
+ * the end. A share that does not fit waits.
  *
- * There is a pool for each use, so that holders of shares never wait for each other in a circle, and so that the many
- * small ones never wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a
- * quarter at most, and one developer twice what is left for the others.
+ * Each use has its own pool, so that holders never wait for each other in a circle, and small shares never wait for
+ * large ones. In a pool one part of a developer (a webhook, an email account) gets at most a quarter, and one developer
+ * at most twice the bytes that are left free.
  */
 import { AppError } from './errors.ts'
 
-/**
- * `request`: bodies of calls. `literal`: answers of mail servers under way. `contents`: mail that was read, and what is
- * made of it.
- */
+/** `request`: bodies of API calls. `literal`: answers of mail servers. `contents`: mail, and answers made of it. */
 export type Use = 'request' | 'literal' | 'contents'
 
 export interface Owner {
   readonly developerId: string
-  /** A webhook, an email account; '' = the developer's API calls, which have no bound but the developer's. */
+  /** A webhook or an email account; '' = API calls, which have only the developer's bound. */
   readonly part: string
 }
 
 export interface TakeOptions {
-  /** Gives up waiting: rejects with its reason. */
+  /** Ends the wait: `take` rejects with its reason. */
   readonly signal?: AbortSignal
 }
 
-/** Gives a share back, or all of it but `keep` bytes. */
+/** Releases the share, or all of it but `keep` bytes. */
 export type Release = (keep?: number) => void
 
 export type Budget = ReturnType<typeof createBudget>
@@ -41,23 +38,24 @@ interface Pool {
   readonly size: number
   free: number
   waiting: Waiting[]
-  /** By developer, and by part: bytes held. */
+  /** Bytes held, by developer and by part. */
   readonly held: Map<string, number>
 }
 
-/** Of the whole. */
+/** Size of each pool, as a part of the whole. */
 const parts = { request: 1 / 8, literal: 1 / 4, small: 1 / 8, large: 1 / 2 } as const
 const patienceMs = 30_000
+
 export function createBudget(total: number, waitMs = patienceMs) {
   const poolOf = (part: keyof typeof parts): Pool => createPool(total * parts[part])
   const [request, literal, small, large] = [poolOf('request'), poolOf('literal'), poolOf('small'), poolOf('large')]
   const closed = new AbortController()
   const contents = (bytes: number): Pool => (bytes <= small.size / 32 ? small : large)
   return {
-    /** null = there was no room within half a minute. Rejects with `shutting_down` after `close`. */
+    /** null = the share did not fit within half a minute. Rejects with `shutting_down` after `close`. */
     async take(use: Use, owner: Owner, asked: number, { signal }: TakeOptions = {}): Promise<Release | null> {
       const pool = use === 'request' ? request : use === 'literal' ? literal : contents(asked)
-      // A share larger than half of the pool is that half: no share is the whole pool.
+      // A share counts as half of the pool at most, so that every share fits.
       const bytes = Math.min(asked, pool.size / 2)
       const throwIfOver = (): void => {
         closed.signal.throwIfAborted()
@@ -83,7 +81,7 @@ function createPool(size: number): Pool {
 
 const keysOf = ({ developerId, part }: Owner): readonly [string, string] => [developerId, `${developerId} ${part}`]
 
-/** Which shares prevent it: the part's own, the developer's own, or those of all. null = none. */
+/** Whose shares leave no room: the part's, the developer's, or those of all; null = there is room. */
 type Obstacle = 'part' | 'developer' | 'pool' | null
 
 function obstacleOf({ held, free, size }: Pool, owner: Owner, bytes: number): Obstacle {
@@ -93,14 +91,16 @@ function obstacleOf({ held, free, size }: Pool, owner: Owner, bytes: number): Ob
   return bytes > free ? 'pool' : null
 }
 
-/** Who waits for room is not overtaken; who waits for own shares to end is. */
+/**
+ * Takes the share if it fits. It may overtake a share that waits for its own owner, but not one that waits for room.
+ */
 function fitsNow(pool: Pool, owner: Owner, bytes: number): boolean {
   if (obstacleOf(pool, owner, bytes) !== null || nextOf(pool) === 'pool') return false
   count(pool, owner, bytes)
   return true
 }
 
-/** Lets those begin who can, in the order of asking. 'pool' = somebody waits for room. */
+/** Begins waiting shares that fit, in order, up to the first that waits for room. 'pool' = there is such a share. */
 function nextOf(pool: Pool): 'pool' | null {
   for (const one of [...pool.waiting]) {
     const obstacle = obstacleOf(pool, one.owner, one.bytes)
@@ -122,7 +122,7 @@ function count(pool: Pool, owner: Owner, bytes: number): void {
   }
 }
 
-/** false = the signal aborted first. */
+/** Resolves with true when the share is taken, false when the signal aborts first. */
 async function waitIn(pool: Pool, owner: Owner, bytes: number, signal: AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const waiting = { owner, bytes, begin: () => resolve(true) }

@@ -1,24 +1,23 @@
-/** The log of API calls, searched by path: the whole path, or a regular expression over it. */
+/** Searches the log of API calls by path: a whole path, or a regular expression. */
 import { badParameter } from './errors.ts'
 import { yieldToLoop } from './waits.ts'
 import type { CallLogQuery, Page, Store } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
 import { compilePatterns, costOf, type Pattern } from './webhooks/patterns.ts'
 
-/** Calls that an expression is tried on, for one page. */
+/** Calls that one page tests against an expression. */
 const mostLookedAt = 50_000
 const step = 1000
 
-/** Of one path: 50 ms at the worst. */
+/** Cost of an expression over one path: at most 50 ms. */
 const mostCost = 3_000_000
 const tooCostly = 'takes too long over one of the paths: write a shorter expression, or one with smaller repetitions'
 
 const parameter = 'request_path'
 
 /**
- * A page of calls, newest first. `path` is compared as it is; between slashes it is a regular expression as those of
- * the webhooks' filters. Rejects with `bad_request` for a bad one, and when it was tried on as many calls as may be and
- * the page is not full.
+ * A page of calls, newest first. `path` is a whole path, or between slashes a regular expression as in webhook filters.
+ * `bad_request` for a malformed expression, and when the newest 50,000 calls do not fill the page.
  */
 export async function callsByPath(
   calls: Pick<Store['calls'], 'list'>,

@@ -1,10 +1,10 @@
-/** The data directory: made at the first start, for its owner alone. */
+/** The data directory: makes it, keeps it private, and checks its free space. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 
-/** AppError `bad_request`, one line with `setting` and the cause, when it is not there and cannot be made. */
+/** AppError `bad_request`, one line with `setting` and the cause, when the directory cannot be made. */
 export function makeDataDir(directory: string, setting = 'MAILROOM_DATA_DIR'): void {
   try {
     make(resolve(directory))
@@ -14,10 +14,7 @@ export function makeDataDir(directory: string, setting = 'MAILROOM_DATA_DIR'): v
   }
 }
 
-/**
- * From the nearest parent that exists, one by one: a recursive mkdir does not end where a file system says ENOENT to a
- * directory that it does not want to have, as /proc does.
- */
+/** Not a recursive mkdir, which never ends in a file system that answers ENOENT to every mkdir, such as /proc. */
 function make(directory: string): void {
   const found = statSync(directory, { throwIfNoEntry: false })
   if (found?.isDirectory() === true) return
@@ -26,7 +23,7 @@ function make(directory: string): void {
   mkdirSync(directory, { mode: 0o700 })
 }
 
-/** What is left to the service, which writes meanwhile. */
+/** Space left for the service, which may write at the same time. */
 const spareBytes = 64 * 1_048_576
 
 /** AppError `store_unavailable` when the disk of the directory has no room for a copy of the files. */
@@ -40,13 +37,12 @@ export function checkRoom(directory: string, files: readonly string[], what: str
   throw new AppError('store_unavailable', words)
 }
 
-/** What Mailroom puts there, and what a file system of its own has. */
+/** Names of Mailroom's files, and lost+found of a file system of its own. */
 const ownFiles = /^(?:secret|held|backups|spool-.*|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
 
 /**
- * A directory that is there, and that others can look into: logged, and closed to them when it is ours. It is when it
- * belongs to us and holds nothing else: /tmp or somebody's home, taken for the data directory by mistake, stays as it
- * is.
+ * Logs that others can read the directory, and closes it to them if it belongs to this user and holds only our files.
+ * Otherwise it may be /tmp or a home directory, set by mistake.
  */
 export function keepDirPrivate(directory: string, log: Logger): void {
   const found = statSync(directory, { throwIfNoEntry: false })
