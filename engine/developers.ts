@@ -1,4 +1,4 @@
-/** Developers: API keys and secrets. The secret is sealed in the store, and opened once per process and key. */
+/** Developers: API keys and their secrets, which are sealed in the store and cached in memory. */
 import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
@@ -23,11 +23,11 @@ export interface Authenticated {
   readonly developer: DeveloperRecord
   /** In the clear, for signatures; never logged, never returned. */
   readonly secret: string
-  /** This one first, then those that it replaced. */
+  /** The current secret, then the secrets that it replaced. */
   readonly secrets: readonly Secret[]
 }
 
-/** Those that a call may be made with, at `now`. */
+/** The secrets that a call may use at `now`. */
 export function secretsOf({ secrets }: Pick<Authenticated, 'secrets'>, now = Date.now()): readonly string[] {
   return validSecrets(secrets, now).map(({ secret }) => secret)
 }
@@ -39,6 +39,17 @@ interface Generated {
 
 export type Developers = ReturnType<typeof createDevelopers>
 
+const developersAtOnce = 500
+
+/** All developers, page by page. */
+export async function* pagesOfDevelopers({ developers }: Pick<Store, 'developers'>) {
+  for (let offset = 0; ; offset += developersAtOnce) {
+    const page = await developers.list({ limit: developersAtOnce, offset })
+    yield page
+    if (page.length < developersAtOnce) return
+  }
+}
+
 interface Deps {
   readonly store: Store
   readonly sealer: Sealer
@@ -46,7 +57,7 @@ interface Deps {
     Config,
     'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET' | 'MAILROOM_SECRET_LOST' | 'MAILROOM_API_SECRET_OVERLAP'
   >
-  /** Told when the secret is another one, or the key is revoked or in force again. */
+  /** Called when the secret changes, and when the key is revoked or in force again. */
   readonly keyChanged?: (developer: DeveloperRecord) => void
 }
 
@@ -55,7 +66,7 @@ type Patch = Parameters<Store['developers']['edit']>[1]
 
 export function createDevelopers(deps: Deps) {
   const { store, sealer } = deps
-  const { byKey, byId, inForce, edit, editKey, reread } = createKnown(deps)
+  const { byKey, byId, inForce, edit, editKey, reread } = createCache(deps)
 
   async function changeSecrets(id: string, change: Change): Promise<Authenticated> {
     const secrets = await storeSecrets(deps, id, change)
@@ -63,7 +74,7 @@ export function createDevelopers(deps: Deps) {
   }
 
   return {
-    /** Another node has edited it. */
+    /** Reads the developer again, after an edit by another node. */
     reread,
     authenticate: (apiKey: string) => inForce(byKey.get(apiKey), () => store.developers.byKey(apiKey)),
     get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
@@ -71,7 +82,7 @@ export function createDevelopers(deps: Deps) {
       edit(id, { statusCallbackUrl }),
     /** Stores the developer's brand for the connect wizard. `not_found`. */
     setBrand: (id: string, brand: BrandRecord) => edit(id, { brand }),
-    /** A new key with its secret, which is shown once. */
+    /** A new key with its secret, which is only shown here. */
     create: (name: string) => create(deps, newKey(), newSecret(), { name }),
     /**
      * A new secret for the same key; the old one is accepted for `overlapMs`. `not_found` for an unknown id, `conflict`
@@ -79,20 +90,20 @@ export function createDevelopers(deps: Deps) {
      */
     rotate: (id: string, overlapMs = deps.config.MAILROOM_API_SECRET_OVERLAP) =>
       changeSecrets(id, (known) => renewed(deps, known, overlapMs)),
-    /** Replaced secrets are refused at once. `not_found`. */
+    /** Refuses replaced secrets from now on. `not_found`. */
     endReplaced: async (id: string) =>
       (await changeSecrets(id, (known) => secretsKept(sealer, known).slice(0, 1))).developer,
-    /** When the last replaced secret ends, in ms; null = none is accepted. */
+    /** End of the last replaced secret, in ms; null = no replaced secret is accepted. */
     replacedUntil: (developer: DeveloperRecord) => replacedUntil(sealer, developer),
     /**
-     * The key is refused at once, and what is open in its name ends; users and mail stay, callbacks wait. If `revoked`
-     * is false, it is in force again. `not_found`.
+     * Revokes the key, or puts it in force again. A revoked key is refused at once, and its streams end; users and mail
+     * stay, callbacks wait. `not_found`.
      */
     setRevoked: (id: string, revoked: boolean) => editKey(id, { revokedAt: revoked ? Date.now() : null }),
 
     /**
-     * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. One that was sealed with a
-     * lost key is given anew. Answers key and secret only when they were generated now: they are shown once.
+     * Makes the first developer, or sets its secret to MAILROOM_API_SECRET. A secret that a lost key sealed is
+     * replaced. Returns key and secret only if they were generated now: they are only shown here.
      */
     async ensureFirst(): Promise<Generated | null> {
       const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = deps.config
@@ -105,16 +116,16 @@ export function createDevelopers(deps: Deps) {
   }
 }
 
-/** The keys that calls are made with, as they were read last, and their edits. */
-function createKnown(deps: Deps) {
+/** Caches developers for 30 s, by key and by id, and edits them. */
+function createCache(deps: Deps) {
   const { store, sealer, keyChanged = () => undefined } = deps
   const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
   const byId = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
   let edits = 0
 
-  /** null when it is unknown or revoked. Kept for 30 s, so that another process's change is seen soon. */
-  async function inForce(kept: Authenticated | undefined, read: Read): Promise<Authenticated | null> {
-    const found = kept ?? (await opened(read))
+  /** null when the key is unknown or revoked. */
+  async function inForce(cached: Authenticated | undefined, read: Read): Promise<Authenticated | null> {
+    const found = cached ?? (await opened(read))
     return found?.developer.revokedAt ? null : found
   }
 
@@ -123,7 +134,7 @@ function createKnown(deps: Deps) {
     const developer = await read()
     if (developer === null) return null
     const found = withSecrets(developer, openSecrets(sealer, developer.id, developer.sealedSecret))
-    // A record that was read while a key was edited may be from before.
+    // A record read during an edit may be the one before the edit.
     if (edits === before) {
       byKey.set(developer.apiKey, found)
       byId.set(developer.id, found)
@@ -162,7 +173,7 @@ function createKnown(deps: Deps) {
   return { byKey, byId, inForce, edit, editKey, reread }
 }
 
-/** Another node starts at the same time. */
+/** Ignores `conflict`: another node that starts at the same time has made the developer. */
 function unlessThere(error: unknown): null {
   if (!isAppError(error, 'conflict')) throw error
   return null
@@ -170,7 +181,7 @@ function unlessThere(error: unknown): null {
 
 type Change = (known: DeveloperRecord) => readonly Secret[]
 
-/** Others may change them at the same time: the change is one of what is stored. */
+/** Compares with the stored secrets, and repeats the change when another process has changed them. */
 async function storeSecrets({ store, sealer }: Deps, id: string, change: Change): Promise<readonly Secret[]> {
   for (;;) {
     const known = await store.developers.get(id)
@@ -190,7 +201,7 @@ function secretsKept(sealer: Sealer, { id, sealedSecret }: DeveloperRecord): rea
   return keptSecrets(sealer, id, sealedSecret)
 }
 
-/** In the place of all that were there. */
+/** Replaces all secrets by this one. */
 async function replaceSecrets({ store, sealer }: Deps, id: string, secret: string): Promise<void> {
   await store.developers.edit(id, { sealedSecret: sealSecrets(sealer, id, [onlySecret(secret, Date.now())]) })
 }
@@ -200,12 +211,12 @@ function replacedUntil(sealer: Sealer, developer: DeveloperRecord): number | nul
   return replaced.length === 0 ? null : Math.max(...replaced.map(({ expiresAt }) => expiresAt ?? 0))
 }
 
-/** Key and secret of the first developer; null when there is one whose secret opens. */
+/** Makes the first developer, or its lost secret; null = the developer is there. */
 async function generateFirst(deps: Deps): Promise<Generated | null> {
   const { store, sealer, config } = deps
   const first = await store.developers.first()
   if (first === null) {
-    // The same id at every node that starts at the same time: one of them succeeds.
+    // Nodes that start together derive the same id, so only one of them succeeds.
     const id = sealer.derive('first developer').toString('hex').slice(0, 24)
     const made = await create(deps, newKey(), newSecret(), { id }).catch(unlessThere)
     return made ? { apiKey: made.developer.apiKey, apiSecret: made.secret } : null
@@ -248,13 +259,13 @@ async function refreshSecret(deps: Deps, known: DeveloperRecord, secret: string)
   if (current !== secret) await replaceSecrets(deps, known.id, secret)
 }
 
-/** What is open in the name of a key, a token or a session of the console ends when it is shut out. */
+/** Ends open streams of a key, a token or a console session when it is revoked. */
 export function createRevocations() {
   const ends = new EventEmitter().setMaxListeners(0)
-  // A prefix: some names of events mean something to Node.
+  // The prefix keeps ids apart from event names with a meaning, such as `error`.
   const name = (id: string): string => `end ${id}`
   return {
-    /** Calls `end` when the developer, token or session (by label) is shut out. Answers the way to stop listening. */
+    /** Calls `end` when the developer, token or session (by label) is revoked. Returns a function that unsubscribes. */
     onEnd(id: string, end: () => void): () => void {
       ends.once(name(id), end)
       return () => void ends.off(name(id), end)

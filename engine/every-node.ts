@@ -1,7 +1,6 @@
 /**
- * What nodes ask and tell each other beside the calls that they pass on, as JSON over net/peers.ts. What a node alone
- * knows (the states of its actors, its figures) is asked of all at once, of this one too; who asks hears which did not
- * answer in time.
+ * Questions and news between nodes, as JSON over net/peers.ts. A question for state that only each node has (actors,
+ * figures) goes to all nodes at once, this one included; the answer names the nodes that did not answer in time.
  */
 import { text } from 'node:stream/consumers'
 import manifest from '../package.json' with { type: 'json' }
@@ -26,9 +25,9 @@ interface Sources {
   readonly webhooks: Pick<Webhooks, 'facts' | 'waits' | 'resending'>
 }
 
-/** A question comes as a POST to this path and its name. */
+/** A question is a POST to this path plus the question's name. */
 export const questionPath = '/ask/'
-/** To look at the database at once. */
+/** Asks a node to look at the database now. */
 export const lookPath = `${questionPath}look`
 const answerMs = 2000
 
@@ -40,18 +39,18 @@ export interface Answers<T> {
 
 type Ids = readonly string[] | undefined
 
-/** Each about this node alone. */
+/** The answers of this node alone. */
 function createQuestions({ config, store: { nodes }, uses, metrics, history, accounts, webhooks }: Sources) {
   return {
     look: () => void nodes.look(),
-    /** Answered when the news are followed. */
+    /** Resolves when the listeners of the news are done. */
     follow: (news: readonly NumberedNews[]) => nodes.hear(news),
     uses: (told: ToldUses) => uses.heard(told),
-    /** Actors of accounts: these, or all; and likewise of webhooks and bare URLs. */
+    /** Actors of these accounts, or of all; below of webhooks and bare URLs. */
     accounts: (ids: Ids) => accounts.facts(ids),
     webhooks: (ids: Ids) => webhooks.facts(ids),
     logins: (hosts: readonly string[]) => hosts.map((host) => accounts.hosts.logins(host)),
-    /** Behind what these callbacks wait; null = this node does not own them, or they are finished. */
+    /** The reason why each callback waits; null = another node owns it, or it is finished. */
     waits: (rows: readonly OutboxRecord[]) =>
       rows.map((row) => (nodes.owns(row.userId ?? row.developerId) ? webhooks.waits(row) : null)),
     resending: () => webhooks.resending(),
@@ -91,13 +90,13 @@ export function createEveryNode(sources: Sources) {
     return JSON.parse(said)
   }
   return {
-    /** The other nodes. Resolves when they have answered; false: one of them has not. Never rejects. */
+    /** Tells the other nodes. Returns whether all have answered. Never rejects. */
     async tell(...[name, input]: Telling): Promise<boolean> {
       const body = input === undefined ? undefined : Buffer.from(JSON.stringify(input))
       const telling = store.nodes.others().map((address) => peers.tell(address, questionPath + name, body))
       return (await Promise.all(telling)).every((status) => status === 200)
     },
-    /** The own answer comes first. Rejects when this node itself has none. */
+    /** Asks all nodes. This node's answer comes first; rejects when it fails. */
     async ask<K extends keyof Questions>(name: K, ...[input]: Parameters<Questions[K]>): Promise<Answers<Answer<K>>> {
       const others = store.nodes.others().map((address) =>
         askOne(address, name, input).then(
@@ -113,7 +112,7 @@ export function createEveryNode(sources: Sources) {
       }
       return { answers, silent }
     },
-    /** To a question of another node, as JSON; null = this version does not know it. */
+    /** Answers another node's question as JSON; null = this version does not know the question. */
     async answer(path: string, input: Buffer | null): Promise<string | null> {
       const name = path.slice(questionPath.length)
       if (!Object.hasOwn(questions, name)) return null

@@ -1,15 +1,10 @@
-/** An operator's search over all developers by any id, name, address or URL; and the names that belong to ids. */
+/** Search for operators over all developers by id, name, address or URL, and the names of ids. */
+import { pagesOfDevelopers } from './developers.ts'
 import { badParameter } from './errors.ts'
 import { yieldToLoop } from './waits.ts'
 import type { RequeueQuery, Store } from './store/port.ts'
-import type {
-  AccountRecord,
-  DeveloperRecord,
-  MessageRecord,
-  OutboxState,
-  UserRecord,
-  WebhookRecord,
-} from './store/records.ts'
+import type { AccountRecord, DeveloperRecord, MessageRecord, OutboxRecord } from './store/records.ts'
+import type { OutboxState, UserRecord, WebhookRecord } from './store/records.ts'
 import { foldCase } from './store/rows.ts'
 import type { Webhooks } from './webhooks/index.ts'
 import { bareReference } from './webhooks/match.ts'
@@ -21,9 +16,9 @@ export interface Found {
   readonly id: string
   readonly name: string
   readonly detail: string
-  /** The text names this record itself; otherwise the record only contains the text. */
+  /** The text is the record's id, name, address or URL; otherwise the record only contains the text. */
   readonly exact: boolean
-  /** Of a message and of a callback: the email account that it is of. */
+  /** The email account of a message or a callback. */
   readonly accountId: string | null
 }
 
@@ -32,20 +27,20 @@ interface Sources {
   readonly webhooks: Pick<Webhooks, 'all'>
 }
 
-/** Of each kind; what is meant comes first. */
+/** Results of one kind. */
 const mostFound = 20
-/** Of those that are like it, which are looked at for the one that is meant. */
+/** Records of one kind that are searched for an exact one. */
 const mostLike = 200
 const mostWords = 5
 
 export interface FoundOfKind {
   readonly kind: Found['kind']
   readonly found: readonly Found[]
-  /** Others of this kind that match, of those that were looked at. */
+  /** Further matches of this kind among the searched records. */
   readonly more: number
 }
 
-/** Kinds of which something is found, in their order. */
+/** The results of each kind with results, exact ones first. */
 export async function find(sources: Sources, asked: string): Promise<readonly FoundOfKind[]> {
   const text = asked.trim()
   const found = await recordsLike(sources, text)
@@ -57,13 +52,13 @@ export async function find(sources: Sources, asked: string): Promise<readonly Fo
   })
 }
 
-/** The text itself, and the ids of what it names. */
+/** The text itself, and the ids of the records that it names exactly. */
 export async function idsMeant(sources: Sources, asked: string): Promise<readonly string[]> {
   const found = await recordsLike(sources, asked)
   return [asked, ...found.filter(({ exact }) => exact).map(({ id }) => id)]
 }
 
-/** All but messages. */
+/** Results of all kinds but `message`. */
 async function recordsLike({ store, webhooks }: Sources, text: string): Promise<readonly Found[]> {
   const [accounts, users, developers, hooks, callback] = await Promise.all([
     accountsLike(store, text),
@@ -75,7 +70,7 @@ async function recordsLike({ store, webhooks }: Sources, text: string): Promise<
   const ofAccounts = new Set(accounts.filter(({ found: { exact } }) => exact).map(({ userId }) => userId))
   return [
     ...accounts.map((account) => account.found),
-    // The user of an account is found by the account's address already.
+    // Not the user of an exact account: the account's address has found it.
     ...users.filter(({ id, exact }) => id === text || !exact || !ofAccounts.has(id)),
     ...developers,
     ...hooks,
@@ -112,12 +107,9 @@ async function usersLike({ users }: Store, text: string): Promise<Found[]> {
   })
 }
 
-const developersAtOnce = 500
-
-async function developersLike({ developers }: Store, text: string): Promise<Found[]> {
+async function developersLike(store: Store, text: string): Promise<Found[]> {
   const found: Found[] = []
-  for (let offset = 0; ; offset += developersAtOnce) {
-    const page = await developers.list({ limit: developersAtOnce, offset })
+  for await (const page of pagesOfDevelopers(store)) {
     for (const developer of page) {
       const { id, apiKey } = developer
       const name = nameOfDeveloper(developer)
@@ -125,9 +117,9 @@ async function developersLike({ developers }: Store, text: string): Promise<Foun
       const like = exact || foldCase(name).includes(foldCase(text))
       if (like) found.push(one('developer', { id, name, detail: apiKey, exact }))
     }
-    if (page.length < developersAtOnce) return found
     await yieldToLoop()
   }
+  return found
 }
 
 async function webhooksLike({ store, webhooks }: Sources, text: string): Promise<Found[]> {
@@ -137,31 +129,21 @@ async function webhooksLike({ store, webhooks }: Sources, text: string): Promise
   const name = await namesOf(store, { users: some.map(({ webhook }) => webhook.userId) })
   return some.map(({ webhook, exact }) => {
     const { id, callbackUrl, active } = webhook
-    return one('webhook', {
-      id,
-      name: callbackUrl,
-      detail: ownerOf(webhook, name) + (active ? '' : ', inactive'),
-      exact,
-    })
+    const detail = ownerOf(webhook, name) + (active ? '' : ', inactive')
+    return one('webhook', { id, name: callbackUrl, detail, exact })
   })
 }
 
-/** Whose webhook it is: those of many users have one URL. */
+/** Name of the webhook's owner; webhooks of many users may have one URL. */
 export function ownerOf({ userId }: Pick<WebhookRecord, 'userId'>, name: (id: string) => string | null): string {
   return userId === null ? 'application-wide' : (name(userId) ?? userId)
 }
 
-function callbackFound({
-  id,
-  kind,
-  event,
-  state,
-  accountId,
-}: NonNullable<Awaited<ReturnType<Store['outbox']['get']>>>) {
+function callbackFound({ id, kind, event, state, accountId }: OutboxRecord): Found {
   return one('callback', { id, name: event ?? kind, detail: state, exact: true }, accountId)
 }
 
-/** By our id or Message-ID, in all accounts. */
+/** Messages with this id or Message-ID, in all accounts. */
 async function messagesNamed({ messages, accounts }: Store, text: string): Promise<Found[]> {
   const name = bareReference(text)
   if (/\s/.test(name)) return []
@@ -183,7 +165,7 @@ function nameOfUser({ firstName, lastName, emailAddresses, id }: UserRecord): st
 
 type Ids = readonly (string | null)[]
 
-/** Names of developers and tokens, names or addresses of users, addresses of accounts, by id; null = it is gone. */
+/** Looks up the name of a developer, token, user or account by its id; null = the record is gone. */
 export async function namesOf(
   { developers, users, accounts, operators }: Pick<Store, 'developers' | 'users' | 'accounts' | 'operators'>,
   ids: { readonly developers?: Ids; readonly users?: Ids; readonly accounts?: Ids; readonly tokens?: Ids },
@@ -207,7 +189,7 @@ export async function namesOf(
   return (id) => (id === null ? null : (names.get(id) ?? null))
 }
 
-/** The messages of one account that are meant by an id or a Message-ID, or else by a part of the subject. */
+/** Messages of one account with this id or Message-ID, or else with this text in the subject. */
 export async function messagesMeant({ messages }: Store, accountId: string, asked: string, limit: number) {
   const named = await messages.findAll(accountId, bareReference(asked), limit)
   return named.length > 0 ? named : messages.list(accountId, { subject: asked.trim() }, { limit, offset: 0 })
@@ -215,9 +197,9 @@ export async function messagesMeant({ messages }: Store, accountId: string, aske
 
 export interface CallbackFilter {
   readonly developer?: string | undefined
-  /** A whole id, or part of the address. */
+  /** An id, or part of the address. */
   readonly account?: string | undefined
-  /** A whole id, or part of the URL. */
+  /** An id, or part of the URL. */
   readonly webhook?: string | undefined
   /** Id of a callback or message, Message-ID, or part of the subject. */
   readonly text?: string | undefined
@@ -226,14 +208,14 @@ export interface CallbackFilter {
   readonly until: number
 }
 
-/** Accounts or webhooks that one filter names: so many ids are half a megabyte of a query. */
+/** Accounts or webhooks of one filter: their ids make half a megabyte of a query. */
 const mostNamed = 20_000
 
-/** `bad_request` when too many accounts or webhooks are meant. */
+/** `bad_request` when too many accounts or webhooks match. */
 export async function callbacksLike({ store, webhooks }: Sources, filter: CallbackFilter): Promise<RequeueQuery> {
   const { developer, account, webhook, text, state, from, until } = filter
-  const few = (name: string, those: readonly { readonly id: string }[]): readonly string[] => {
-    if (those.length <= mostNamed) return those.map(({ id }) => id)
+  const few = (name: string, found: readonly { readonly id: string }[]): readonly string[] => {
+    if (found.length <= mostNamed) return found.map(({ id }) => id)
     throw badParameter(name, `more than ${mostNamed} match: give more of it, or a developer`)
   }
   const accounts =
@@ -248,26 +230,27 @@ export async function callbacksLike({ store, webhooks }: Sources, filter: Callba
     ...(accounts && { accountId: few('account', accounts) }),
     ...(hooks && { webhookId: few('webhook', hooks) }),
     ...(state === undefined ? {} : { states: [state] }),
-    ...{ createdFrom: from, createdUntil: until },
+    createdFrom: from,
+    createdUntil: until,
   }
   return text === undefined ? query : { ...query, ...(await callbacksNamed(store, query, text.trim())) }
 }
 
-/** Of callbacks that a subject is looked for in: the newest that match the other filters. */
-const mostLooked = 2000
-const lookedAtOnce = 200
+/** Callbacks whose subject is compared: the newest that match the other filters. */
+const mostCompared = 2000
+const comparedAtOnce = 200
 
 async function callbacksNamed(store: Store, query: RequeueQuery, text: string): Promise<RequeueQuery> {
   if ((await store.outbox.get(text)) !== null) return { ids: [text] }
   const named = await messagesNamed(store, text)
   if (named.length > 0) return { messageId: named.map(({ id }) => id) }
   const messageId = new Set<string>()
-  for (let offset = 0; offset < mostLooked; offset += lookedAtOnce) {
-    const rows = await store.outbox.list(query, { limit: lookedAtOnce, offset })
+  for (let offset = 0; offset < mostCompared; offset += comparedAtOnce) {
+    const rows = await store.outbox.list(query, { limit: comparedAtOnce, offset })
     const ids = rows.flatMap((row) => row.messageId ?? [])
     for (const { id, subject } of await store.messages.several(ids))
       if (foldCase(subject).includes(foldCase(text))) messageId.add(id)
-    if (rows.length < lookedAtOnce) break
+    if (rows.length < comparedAtOnce) break
     await yieldToLoop()
   }
   return { messageId: [...messageId] }

@@ -1,28 +1,29 @@
-/** Mail servers by what their accounts do, over all nodes. */
+/** Mail servers, with the states of their accounts on all nodes. */
 import type { Accounts } from './accounts/index.ts'
 import { noActor } from './observe/metrics.ts'
 import type { PoolFacts } from './observe/steps.ts'
 import type { AccountPlace } from './store/port.ts'
 
-/** Times are in ms since 1970. */
 export interface HostFacts {
   readonly host: string
   accounts: number
-  /** Of each account. */
+  /** The state of each account. */
   readonly states: string[]
-  /** When the first of its accounts that are down or disabled became so; null = none is. */
+  /**
+   * First time, in ms since 1970, at which an account went down or DISABLED and has stayed so; null = no such account.
+   */
   since: number | null
-  /** Accounts that are down after a failure, whatever their actors try at this moment. */
+  /** Number of accounts that are down after a failure, even while their actors try to connect. */
   failing: number
-  /** Those, and those that are disabled or without an actor by a fault. */
+  /** Number of failing, disabled and dead accounts. */
   unwell: number
   /** Logins a minute; null = as configured. */
   readonly pace: number | null
 }
 
 /**
- * Hosts of these accounts, and those with a pace: it holds for new accounts when the last one has gone. `places`: those
- * that are in their condition for longest first.
+ * The hosts of these accounts, and every host with a pace, which new accounts will have. Precondition: `places` are
+ * sorted by the time of their condition, the oldest first.
  */
 export function listHosts(
   { accounts }: { readonly accounts: Pick<Accounts, 'hosts'> },
@@ -53,7 +54,7 @@ export function listHosts(
   return [...hosts.values()]
 }
 
-/** Hosts with most accounts come first. */
+/** Order: most accounts first, then by name. */
 export function byAccounts(left: HostFacts, right: HostFacts): number {
   return right.accounts - left.accounts || (left.host < right.host ? -1 : 1)
 }

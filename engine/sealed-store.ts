@@ -1,16 +1,17 @@
 /**
- * The store (MongoDB when MONGODB_URI is set, else one SQLite file in the data directory) together with the key that
- * its credentials are sealed with. The secret of the first developer is the check value: it is there from the first
- * start on, so a lost or changed key is noticed before anything else is read or written.
+ * Opens the store (MongoDB when MONGODB_URI is set, else one SQLite file in the data directory) with the key that seals
+ * its credentials, and seals values again with a new key. The secret of the first developer is the check value: it
+ * exists since the first start, so a lost or changed key is noticed before any other read or write.
  */
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { keepDirPrivate, makeDataDir } from './data-dir.ts'
+import { pagesOfDevelopers } from './developers.ts'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 import { createSealer, formerKeys, makeKey, readKey, secretFile, type Sealer } from './secrets/seal.ts'
 import { pagesOf } from './store/keyed.ts'
-import type { Page, Store } from './store/port.ts'
+import type { Store } from './store/port.ts'
 import type { DeveloperRecord } from './store/records.ts'
 import { openLocked } from './store/sqlite/file.ts'
 import { createSqliteStore } from './store/sqlite/index.ts'
@@ -27,10 +28,10 @@ type StoreConfig = Pick<
 >
 
 /**
- * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a
- * newer Mailroom made the data; `conflict` when another process uses the embedded file or the copy into the store is
- * unfinished, `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or whose schema other
- * processes hold. With `lost` it is a node among others; `lost` is called when they have taken it for dead.
+ * Opens the store, and brings its schema up to date. Waits for a MongoDB that is away, or whose schema is in use.
+ * AppError `bad_request` (one line) when the configuration is wrong or the schema is newer; `conflict` when another
+ * process uses the embedded file or a copy into the store is unfinished; `store_unavailable` when it cannot be opened.
+ * `lost` makes this process a node; it is called when other nodes have taken the process for dead.
  */
 export async function openStore(
   config: StoreConfig,
@@ -40,7 +41,7 @@ export async function openStore(
 ): Promise<Store> {
   if (config.MONGODB_URI !== null) {
     const { MONGODB_URI: uri, MAILROOM_MONGO_POOL: pool, MAILROOM_STORE_TIMEOUT: timeoutMs } = config
-    // the driver is loaded only when it is used: it costs memory
+    // Imported here, because the driver takes memory.
     const { createMongoStore } = await import('./store/mongo/index.ts')
     const works = config.MAILROOM_ROLE !== 'api'
     return createMongoStore({ uri, pool, timeoutMs, log, works, signal, ...(lost && { lost }) })
@@ -58,7 +59,7 @@ export interface SealedStore {
   readonly sealer: Sealer
 }
 
-/** Errors as those of openStore; `bad_request` when the key is not the one of this store, or is missing. */
+/** Errors as those of openStore; `bad_request` when the key is missing, or not that of this store. */
 export async function openSealedStore(
   config: Config,
   log: Logger,
@@ -79,7 +80,7 @@ export async function openSealedStore(
   }
 }
 
-/** A former key that went before everything was sealed anew: each of its accounts would fail later, and say less. */
+/** Stops the start when a former key still seals values. Their accounts would fail later, with less to read. */
 function refuseLost(lost: Readonly<Record<string, number>>): void {
   const counts = Object.entries(lost).map(([key, count]) => `${count} sealed with the key ${key}`)
   if (counts.length === 0) return
@@ -91,7 +92,7 @@ function refuseLost(lost: Readonly<Record<string, number>>): void {
   )
 }
 
-/** A shorter one goes on opening what it has sealed, and seals no new store. */
+/** For new stores. A store sealed with a shorter pass phrase still opens. */
 const shortestPhrase = 16
 
 function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Config): Sealer {
@@ -112,7 +113,7 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
   try {
     sealer.open(first.sealedSecret, first.id)
   } catch (cause) {
-    // ensureFirst gives it anew.
+    // developers.ensureFirst replaces the secret.
     if (config.MAILROOM_SECRET_LOST) return sealer
     const source = config.MAILROOM_SECRET === null ? secretFile(config) : 'MAILROOM_SECRET'
     throw new AppError(
@@ -126,10 +127,10 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
 
 export interface Resealed {
   readonly resealed: number
-  /** How many values other keys seal still. */
+  /** Number of values that other keys seal. */
   readonly left: number
   readonly done: boolean
-  /** How many values each key seals; 'v1' = sealed by a version that named no key. */
+  /** Number of values by key; 'v1' = sealed by a version that named no key. */
   readonly keys: Readonly<Record<string, number>>
 }
 
@@ -139,12 +140,9 @@ interface SealedValue {
   replace(by: string): Promise<boolean>
 }
 
-const pageSize = 500
-
 /**
- * After MAILROOM_SECRET has changed: what former keys sealed is sealed anew, record by record, at most `most` values;
- * all are counted. Each one is written only if nobody has changed it meanwhile, so it may be killed and started again
- * at any time. `internal` when a key is missing: none of its values is changed.
+ * Seals values of former keys with the current one, at most `most` of them; counts all. Each write compares with the
+ * value that was read, so the process may be killed and started again at any time. `internal` when a key is missing.
  */
 export async function reseal({ store, sealer }: SealedStore, most: number): Promise<Resealed> {
   const keys: Record<string, number> = { [sealer.keyId]: 0 }
@@ -161,7 +159,7 @@ export async function reseal({ store, sealer }: SealedStore, most: number): Prom
   return { resealed, left, done: left === 0, keys }
 }
 
-/** How many values there are whose key is not here, by key id; see `keys`. */
+/** Number of values whose key is missing, by key id. */
 async function lostValues({ store, sealer }: SealedStore): Promise<Readonly<Record<string, number>>> {
   const lost: Record<string, number> = {}
   for await (const { id, sealed } of sealedValues(store)) {
@@ -174,12 +172,11 @@ async function lostValues({ store, sealer }: SealedStore): Promise<Readonly<Reco
 
 async function* sealedValues(store: Store): AsyncGenerator<SealedValue, void, undefined> {
   const { sealed } = store
-  for await (const { id, sealedSecret } of listed((page) => store.developers.list(page))) {
-    yield { id, sealed: sealedSecret, replace: (by) => sealed.developer(id, sealedSecret, by) }
-    for (const provider of await store.providers.list(id)) {
-      const { consumerKey, sealedSecret: from } = provider
-      const replace = (by: string): Promise<boolean> => sealed.provider(id, consumerKey, from, by)
-      yield { id: `${id}:${consumerKey}`, sealed: from, replace }
+  for await (const page of pagesOfDevelopers(store)) {
+    for (const { id, sealedSecret } of page) {
+      yield { id, sealed: sealedSecret, replace: (by) => sealed.developer(id, sealedSecret, by) }
+      for (const { consumerKey, sealedSecret: from } of await store.providers.list(id))
+        yield { id: `${id}:${consumerKey}`, sealed: from, replace: (by) => sealed.provider(id, consumerKey, from, by) }
     }
   }
   for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
@@ -189,13 +186,5 @@ async function* sealedValues(store: Store): AsyncGenerator<SealedValue, void, un
   for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
     for (const { id, sealedSecrets: from } of page)
       yield { id, sealed: from, replace: (by) => sealed.webhook(id, from, by) }
-  }
-}
-
-async function* listed<T>(list: (page: Page) => Promise<T[]>): AsyncGenerator<T, void, undefined> {
-  for (let offset = 0; ; offset += pageSize) {
-    const rows = await list({ limit: pageSize, offset })
-    yield* rows
-    if (rows.length < pageSize) return
   }
 }
