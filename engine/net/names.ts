@@ -25,14 +25,13 @@ interface Question {
   askers: number
 }
 
-interface Slow {
-  /** Why it failed; null = it was answered after all. */
-  readonly error: Error | null
+interface SlowFailure {
+  readonly error: Error
   readonly until: number
 }
 
 interface Limits {
-  /** A failure that took so long is slow, and an answer that took five times as long. */
+  /** A failure that took this long or longer is slow. */
   readonly slowMs: number
   /** The second slow failure in a row is the answer for this time; after the first a quick retry still asks. */
   readonly rememberedMs: number
@@ -40,23 +39,20 @@ interface Limits {
   readonly deadlineMs: number
 }
 
-type SlowNames = LRUCache<string, Slow>
+type SlowNames = LRUCache<string, SlowFailure>
 
-/** Asks, and notes whether that took long. */
+/** Asks the resolver, and remembers a name whose look-up failed slowly. */
 async function timed(ask: Lookup, name: string, slowNames: SlowNames, limits: Limits): Promise<Found> {
   const began = performance.now()
-  const note = (error: Error | null): void => {
-    const now = performance.now()
-    if (now - began < (error === null ? 5 : 1) * limits.slowMs) return void slowNames.delete(name)
-    const isSecond = error !== null && Boolean(slowNames.peek(name)?.error)
-    slowNames.set(name, { error, until: isSecond ? now + limits.rememberedMs : 0 })
-  }
   try {
     const found = await ask(name)
-    note(null)
+    slowNames.delete(name)
     return found
   } catch (error) {
-    note(error as Error)
+    const now = performance.now()
+    const until = slowNames.has(name) ? now + limits.rememberedMs : 0
+    if (now - began < limits.slowMs) slowNames.delete(name)
+    else slowNames.set(name, { error: error as Error, until })
     throw error
   }
 }
@@ -98,7 +94,7 @@ export function createLookup(
   return async (asked, signal) => {
     const name = asked.toLowerCase()
     const known = slowNames.get(name)
-    if (known?.error && performance.now() < known.until) throw known.error
+    if (known !== undefined && performance.now() < known.until) throw known.error
     const question = underWay.get(name) ?? begin(name)
     question.askers += 1
     const giveUp = (): void => {
