@@ -7,11 +7,10 @@
  * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP); and
  * `busy` or `shutting_down` when the reason is ours.
  */
-import type { LookupAddress, LookupOptions } from 'node:dns'
-import { isIP } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors } from 'undici'
 import { AppError, errnoOf, isTlsCode, shortageOf, toAppError } from '../errors.ts'
-import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
+import { isPublicAddress, notPublic, pinned, resolveGuarded } from './address.ts'
 
 export interface HttpLimits {
   readonly timeoutMs: number
@@ -143,17 +142,11 @@ function guardedConnector(allowPrivate: boolean, timeout: number): buildConnecto
   }
 }
 
-type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
-
 /** The socket's own look-up: it gets checked addresses only. */
-function guardedLookup(allowPrivate: boolean, timeout: number) {
-  return (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
+function guardedLookup(allowPrivate: boolean, timeout: number): LookupFunction {
+  return (hostname, options, callback) => {
     resolveGuarded(hostname, { allowPrivate, signal: AbortSignal.timeout(timeout) }).then(
-      (addresses) => {
-        const [first] = addresses
-        if (options.all === true || first === undefined) callback(null, [...addresses])
-        else callback(null, first.address, first.family)
-      },
+      (addresses) => pinned(addresses)(hostname, options, callback),
       (error: unknown) => callback(toAppError(error), []),
     )
   }
