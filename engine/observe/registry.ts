@@ -95,7 +95,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   /** Starts the actor; one of the same id is ended first, at once and unasked. */
   start(id: string, input: TInput): void {
     const old = this.#entries.get(id)
-    if (old) this.#discard(old)
+    if (old) this.#takeOut(old)?.stop()
     const entry: Entry<TEvent, TSnapshot> = {
       id,
       ring: old?.ring ?? createStepRing(),
@@ -115,11 +115,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   /** Resolves when it has ended: by itself, or by force after stopTimeoutMs. It is out of the registry at once. */
   async stop(id: string): Promise<void> {
     const entry = this.#entries.get(id)
-    if (!entry) return
-    const { actor } = entry
-    this.#entries.delete(id)
-    entry.cancelRestart()
-    entry.actor = null
+    const actor = entry && this.#takeOut(entry)
     if (!actor) return
     await new Promise<void>((resolve) => {
       const cancel = this.#clock.after(this.#options.stopTimeoutMs, resolve)
@@ -183,8 +179,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   }
 
   #poolFactsOf(entry: Entry<TEvent, TSnapshot>): PoolFacts {
-    const { tags, state, next, lastError, attempt } = this.#factsOf(entry)
-    return { id: entry.id, since: entry.since, tags, state, next, lastError, attempt }
+    return { id: entry.id, since: entry.since, ...this.#factsOf(entry) }
   }
 
   #step(entry: Entry<TEvent, TSnapshot>, event: string, state: string): void {
@@ -206,13 +201,13 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     }
   }
 
-  /** Takes an entry out and ends what it runs; its late news find another entry, or none, and are dropped. */
-  #discard(entry: Entry<TEvent, TSnapshot>): void {
+  /** Returns the removed entry's actor, to be stopped. Its late events find another entry, or none, and are dropped. */
+  #takeOut(entry: Entry<TEvent, TSnapshot>): PoolActor<TEvent, TSnapshot> | null {
     this.#entries.delete(entry.id)
     entry.cancelRestart()
     const { actor } = entry
     entry.actor = null
-    actor?.stop()
+    return actor
   }
 
   #launch(entry: Entry<TEvent, TSnapshot>, input: TInput): void {
@@ -237,7 +232,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
           else this.#diedStopping(entry, error)
         },
         complete: () => {
-          if (entry.actor === actor) this.#discard(entry)
+          if (entry.actor === actor) this.#takeOut(entry)?.stop()
         },
       })
       actor.start()
@@ -281,7 +276,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     try {
       const input = await this.#options.load(id)
       if (!current()) return
-      if (input === null) this.#discard(entry)
+      if (input === null) this.#takeOut(entry)
       else this.#launch(entry, input)
     } catch (error) {
       if (!current()) return
