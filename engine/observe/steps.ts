@@ -47,11 +47,7 @@ const kept = new WeakMap<TransitionDefinition, readonly Taken[]>()
 /** Of a microstep of the root actor itself. */
 export function transitionsIn({ type, rootId, actorRef, _transitions: all = [] }: InspectedEvent): readonly Taken[] {
   if (type !== '@xstate.microstep' || actorRef.sessionId !== rootId) return []
-  return all.flatMap((transition) => {
-    const taken = kept.get(transition) ?? takenOf([transition])
-    kept.set(transition, taken)
-    return taken
-  })
+  return all.flatMap((transition) => kept.getOrInsertComputed(transition, () => takenOf([transition])))
 }
 
 /** Names of events and states: there are few. A step holds their places in this list. */
@@ -59,10 +55,7 @@ const names: string[] = []
 const places = new Map<string, number>()
 
 function placeOf(name: string): number {
-  const known = places.get(name)
-  if (known !== undefined) return known
-  places.set(name, names.length)
-  return names.push(name) - 1
+  return places.getOrInsertComputed(name, () => names.push(name) - 1)
 }
 
 /** Figures of a step: when the first and the last of equal steps were, how many, event and state. */

@@ -53,11 +53,11 @@ export class Actors {
   }
 
   start(channelId: string): Channel {
-    const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
-    const userId = this.#deps.targets.get(channelId)?.webhook.userId ?? null
-    const parts = { ...this.#deps, notify, userId, shared: this.health }
-    const channel = this.#channels.get(channelId) ?? new Channel(channelId, parts)
-    this.#channels.set(channelId, channel)
+    const channel = this.#channels.getOrInsertComputed(channelId, () => {
+      const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
+      const userId = this.#deps.targets.get(channelId)?.webhook.userId ?? null
+      return new Channel(channelId, { ...this.#deps, notify, userId, shared: this.health })
+    })
     this.registry.start(channelId, inputOf(this.#deps, channelId))
     return channel
   }

@@ -98,8 +98,7 @@ export class Lines {
    * `free`.
    */
   claim(row: OutboxRecord): void {
-    const line = this.#lines.get(keyOf(row)) ?? { rows: [], busy: 0, more: true }
-    this.#lines.set(keyOf(row), line)
+    const line = this.#lines.getOrInsert(keyOf(row), { rows: [], busy: 0, more: true })
     this.#keep(line, [])
     line.busy += 1
   }
@@ -238,10 +237,8 @@ export class Lines {
   }
 
   #dropHistorical(key: string, line: Line): void {
-    this.#keep(
-      line,
-      line.rows.filter((row) => row.lane === 0),
-    )
+    const live = line.rows.filter(({ lane }) => lane === 0)
+    this.#keep(line, live)
     this.#tidy(key, line)
   }
 

@@ -57,8 +57,7 @@ export function createTargets(store: Webhooks, log: Logger) {
     const target = newTarget(webhook)
     remove(webhook.id)
     byId.set(webhook.id, target)
-    const owned = byOwner.get(ownerOf(webhook)) ?? new Set()
-    byOwner.set(ownerOf(webhook), owned.add(target))
+    byOwner.getOrInsertComputed(ownerOf(webhook), () => new Set()).add(target)
     return target
   }
 
