@@ -93,25 +93,17 @@ export const mostCost = 600_000
 
 const long: Finding = { matched: null, why: 'too much to look through at once' }
 
-const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
-  to: { list: true, wildcards: 'all', anchoring: 'whole' },
-  from: { list: true, wildcards: 'all', anchoring: 'whole' },
-  cc: { list: true, wildcards: 'all', anchoring: 'whole' },
-  subject: { list: false, wildcards: 'no brackets', anchoring: 'within' },
-  fileName: { list: true, wildcards: 'all', anchoring: 'whole' },
-  folderAdded: { list: false, wildcards: 'no brackets', anchoring: 'whole' },
-  folderRemoved: { list: false, wildcards: 'no brackets', anchoring: 'whole' },
-  toDomain: { list: true, wildcards: 'all', anchoring: 'whole' },
-  fromDomain: { list: true, wildcards: 'all', anchoring: 'whole' },
-  bodySearch: { list: false, wildcards: 'all', anchoring: 'within' },
-}
+const listGrammar: Grammar = { list: true, wildcards: 'all', anchoring: 'whole' }
+const folderGrammar: Grammar = { list: false, wildcards: 'no brackets', anchoring: 'whole' }
+const subjectGrammar: Grammar = { ...folderGrammar, anchoring: 'within' }
+const bodyGrammar: Grammar = { list: false, wildcards: 'all', anchoring: 'within' }
 
 /** Of one name of a thousand characters: many of them are tried in one call. */
 const mostNameCost = 200_000
 
 /** For lists of files: names as filter_file_name takes them. Throws `bad_request` like `compileMatcher`. */
 export function compileFileName(parameter: string, text: string): (name: string) => boolean {
-  const patterns = compilePatterns(parameter, text, grammars.fileName)
+  const patterns = compilePatterns(parameter, text, listGrammar)
   if (costOf(patterns, ['x'.repeat(1000)]) > mostNameCost) throw badParameter(parameter, 'takes too long to look for')
   return (name) => patterns.some((pattern) => pattern.matches(name))
 }
@@ -161,7 +153,7 @@ export type BodySearch = ReturnType<typeof compileBodySearch>
 
 /** The filter body_search, for who reads the text. `steps`: what one character may cost, as of a pattern. */
 export function compileBodySearch(wanted: string) {
-  const patterns = compilePatterns(filterParameters.bodySearch, wanted, grammars.bodySearch)
+  const patterns = compilePatterns(filterParameters.bodySearch, wanted, bodyGrammar)
   const steps = patterns.reduce((sum, pattern) => sum + pattern.steps, 0)
   return { wanted, steps, matches: (text: string) => patterns.some((pattern) => pattern.matches(text)) }
 }
@@ -170,9 +162,10 @@ function compileCheck(name: FilterName, text: string, filters: WebhookFilters): 
   if (name === 'thread') return threadCheck(bareReference(text))
   if (name === 'bodySearch')
     return (_event, _message, { body }) => body ?? { matched: null, why: 'the text has not been read yet' }
-  const patterns = compilePatterns(filterParameters[name], text, grammars[name])
-  if (name === 'folderAdded') return folderCheck(patterns, 'added', filters.folderRemoved !== undefined)
-  if (name === 'folderRemoved') return folderCheck(patterns, 'removed', filters.folderAdded !== undefined)
+  const compile = (grammar: Grammar) => compilePatterns(filterParameters[name], text, grammar)
+  if (name === 'folderAdded') return folderCheck(compile(folderGrammar), 'added', filters.folderRemoved !== undefined)
+  if (name === 'folderRemoved') return folderCheck(compile(folderGrammar), 'removed', filters.folderAdded !== undefined)
+  const patterns = compile(name === 'subject' ? subjectGrammar : listGrammar)
   const values = candidates[name]
   return (_event, message, _known, afford) => {
     const found = values(message)
@@ -180,12 +173,9 @@ function compileCheck(name: FilterName, text: string, filters: WebhookFilters): 
   }
 }
 
-const candidates: Readonly<
-  Record<
-    'to' | 'from' | 'cc' | 'toDomain' | 'fromDomain' | 'subject' | 'fileName',
-    (message: MessageRecord) => string[]
-  >
-> = {
+type ValueFilter = Exclude<FilterName, 'thread' | 'bodySearch' | 'folderAdded' | 'folderRemoved'>
+
+const candidates: Readonly<Record<ValueFilter, (message: MessageRecord) => string[]>> = {
   to: (message) => namesAndAddresses(message.addresses.to),
   from: (message) => namesAndAddresses(message.addresses.from),
   cc: (message) => namesAndAddresses(message.addresses.cc),
