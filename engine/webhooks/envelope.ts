@@ -135,21 +135,16 @@ const keptOfLists = 50
 const thinnings: readonly ((data: Body) => Body)[] = [
   (data) => Object.fromEntries(Object.entries(data).filter(([name]) => name !== 'headers')),
   (data) => ({ ...data, person_info: [] }),
-  (data) =>
-    Object.fromEntries(
-      Object.entries(data).map(([name, value]) => [
-        name,
-        name === 'addresses' && isMap(value) ? shortened(value) : cutList(value),
-      ]),
-    ),
+  (data) => {
+    const { addresses } = data
+    return { ...withShortLists(data), ...(isMap(addresses) ? { addresses: withShortLists(addresses) } : {}) }
+  },
 ]
 
-function shortened(addresses: Body): Body {
-  return Object.fromEntries(Object.entries(addresses).map(([field, list]) => [field, cutList(list)]))
-}
-
-function cutList(value: unknown): unknown {
-  return Array.isArray(value) ? (value as readonly unknown[]).slice(0, keptOfLists) : value
+function withShortLists(data: Body): Body {
+  const shortened = (value: unknown): unknown =>
+    Array.isArray(value) ? (value as readonly unknown[]).slice(0, keptOfLists) : value
+  return Object.fromEntries(Object.entries(data).map(([name, value]) => [name, shortened(value)]))
 }
 
 /** JSON.stringify is fast, but writes what it measures: piece by piece, and the last ones ever more finely. */
