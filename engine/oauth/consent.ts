@@ -248,9 +248,6 @@ function checked({ scope, access_token, refresh_token: token }: TokenEndpointRes
 
 function addressIn(answer: TokenEndpointResponse): string | null {
   const claims = getValidatedIdTokenClaims(answer)
-  return (
-    [claims?.['email'], claims?.['preferred_username']].find(
-      (one): one is string => typeof one === 'string' && one.includes('@'),
-    ) ?? null
-  )
+  const names = [claims?.['email'], claims?.['preferred_username']]
+  return names.find((name): name is string => typeof name === 'string' && name.includes('@')) ?? null
 }

@@ -177,13 +177,11 @@ interface Tried {
   readonly failure: Failure | null
 }
 
-type DeliverDeps = Pick<AttemptsDeps, 'config' | 'http' | 'now'>
-
 /** Of what a receiver answers. */
 const keptBytes = 4096
 
 /** What goes wrong is the attempt's failure. With a failure of ours that may pass it rejects. */
-async function attempt(deps: DeliverDeps, url: string, { headers, body }: SignedCallback): Promise<Tried> {
+async function attempt(deps: AttemptsDeps, url: string, { headers, body }: SignedCallback): Promise<Tried> {
   const limits = { timeoutMs: deps.config.MAILROOM_WEBHOOK_TIMEOUT, maxResponseBytes: keptBytes }
   const at = deps.now()
   const since = performance.now()
@@ -204,7 +202,7 @@ async function attempt(deps: DeliverDeps, url: string, { headers, body }: Signed
 
 const wholeReceiver = new Set([429, 502, 503, 504])
 
-function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | null {
+function judge({ config, now }: AttemptsDeps, { status, headers }: HttpAnswer): Failure | null {
   if (status >= 200 && status < 300) return null
   const row: Failure = { message: `HTTP ${status}`, scope: 'row', retryAfterMs: null }
   if (status === 410)
@@ -214,8 +212,8 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
     return { ...row, message, scope: 'receiver', permanent: 'redirect' }
   }
   if (!wholeReceiver.has(status)) return row
-  const longestMs = deps.config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX
-  return { ...row, scope: 'receiver', retryAfterMs: retryAfterOf(headers['retry-after'], deps.now(), longestMs) }
+  const retryAfterMs = retryAfterOf(headers['retry-after'], now(), config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX)
+  return { ...row, scope: 'receiver', retryAfterMs }
 }
 
 /**
@@ -223,7 +221,7 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
  * is used up. A wait longer than the probe's is broken by tries that do not count.
  */
 export function resultOf(
-  deps: Pick<DeliverDeps, 'config' | 'now'>,
+  deps: Pick<AttemptsDeps, 'config' | 'now'>,
   schedule: readonly number[],
   row: OutboxRecord,
   { attempt: made, failure }: Tried,

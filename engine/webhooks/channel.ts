@@ -184,13 +184,9 @@ export class Channel {
     const plan = this.lines.beginRead()
     try {
       const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
+      const held = rows.map((row) => this.#held(row))
       // Rows that were read for an earlier run are thrown away: all is to be read again.
-      if (run === this.#run && byHand === this.#byHand)
-        this.lines.endRead(
-          rows.map((row) => this.#held(row)),
-          plan,
-          now(),
-        )
+      if (run === this.#run && byHand === this.#byHand) this.lines.endRead(held, plan, now())
       else this.lines.abortRead()
     } catch (error) {
       log.warn({ channelId: this.#id, err: toAppError(error) }, 'outbox not read, trying again')

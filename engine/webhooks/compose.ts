@@ -70,13 +70,10 @@ export function createComposer(parts: WebhookParts) {
       return { kind: 'send', url: job.webhook.callbackUrl, body }
     },
     /** Of the developer; `revoked`: its callbacks wait. */
-    async keysOf({
-      developerId,
-      webhookId,
-    }: Pick<OutboxRecord, 'developerId' | 'webhookId'>): Promise<SigningKeys | 'removed' | 'revoked'> {
-      const key = await keys.fetch(developerId)
+    async keysOf(row: OutboxRecord): Promise<SigningKeys | 'removed' | 'revoked'> {
+      const key = await keys.fetch(row.developerId)
       if (key === undefined) return 'removed'
-      return key.revoked ? 'revoked' : { apiSecret: key.secret, webhookSecrets: webhookSecrets(deps, webhookId) }
+      return key.revoked ? 'revoked' : { apiSecret: key.secret, webhookSecrets: webhookSecrets(deps, row.webhookId) }
     },
     readNew: ahead.readNew,
     forgetKey: (developerId: string): void => void keys.delete(developerId),
@@ -181,11 +178,8 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   const bytes = memoryFor(deps, message, webhook, searched)
   const release = await deps.budget.take('contents', owner, bytes)
   if (release === null) {
-    return {
-      kind: 'postpone',
-      until: deps.now() + noRoomMs,
-      reason: 'waiting for memory: large callbacks are under way',
-    }
+    const reason = 'waiting for memory: large callbacks are under way'
+    return { kind: 'postpone', until: deps.now() + noRoomMs, reason }
   }
   try {
     const composed = await withContents(deps, job, facts)

@@ -294,15 +294,14 @@ function sampleMessage(now: number): MessageRecord {
   }
 }
 
-function sampleContents(webhook: WebhookRecord): Contents {
-  const headers =
-    webhook.includeHeader === 'raw'
-      ? { headers: 'Subject: A test of your webhook\r\n\r\n' }
-      : webhook.includeHeader === '1'
-        ? { headers: { Subject: ['A test of your webhook'] } }
-        : {}
-  const texts = webhook.includeBody ? [{ part, text, bytes: text.length, whole: true }] : null
-  return { texts, ...headers, truncated: false }
+const sampleHeaders = {
+  raw: 'Subject: A test of your webhook\r\n\r\n',
+  1: { Subject: ['A test of your webhook'] },
+} as const
+
+function sampleContents({ includeHeader, includeBody }: WebhookRecord): Contents {
+  const texts = includeBody ? [{ part, text, bytes: text.length, whole: true }] : null
+  return { texts, ...(includeHeader === null ? {} : { headers: sampleHeaders[includeHeader] }), truncated: false }
 }
 
 /**
