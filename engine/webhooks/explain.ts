@@ -11,7 +11,6 @@
  * last stored messages of all of them together: it reads the newest message of each account, and more only of those
  * accounts whose newest one may be among the last.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { badParameter, toAppError } from '../errors.ts'
 import { yieldToLoop } from '../waits.ts'
 import { folderNamer } from '../messages/names.ts'
@@ -273,7 +272,7 @@ async function lastMessages(
     const messages = await store.messages.list(account.id, query, { limit, offset: 0 })
     const own = messages.map((message) => ({ account, message }))
     last = [...last, ...own].sort(newestFirst).slice(0, limit)
-    await nextTurn()
+    await yieldToLoop()
   }
   return last
 }
@@ -320,7 +319,7 @@ async function ofEach<T>(
   for (let start = 0; start < accounts.length; start += questionsAtOnce) {
     const answers = await Promise.all(accounts.slice(start, start + questionsAtOnce).map(ask))
     found.push(...answers.filter((answer) => answer !== null))
-    await nextTurn()
+    await yieldToLoop()
   }
   return found
 }
