@@ -76,14 +76,10 @@ export function createRedeliveries(deps: WebhookParts) {
   const works = new Map<string, Work<Redelivery>>()
 
   function begin(webhookId: string, order: Redelivery, taken?: Promise<void>): Work<Redelivery> {
-    let unsaved: Redelivery | null = null
-    // Progress that the store did not take is saved before the next batch: neither is done twice.
     const step = async (current: Redelivery): Promise<Redelivery> => {
-      unsaved ??= await redeliver(deps, webhookId, current)
-      const isThere = (await store.webhooks.edit(webhookId, { redelivery: unsaved })) !== null
-      const saved = isThere ? unsaved : { ...unsaved, done: true }
-      unsaved = null
-      return saved
+      const next = await redeliver(deps, webhookId, current)
+      const isThere = (await store.webhooks.edit(webhookId, { redelivery: next })) !== null
+      return isThere ? next : { ...next, done: true }
     }
     const held = (err: AppError): void => log.warn({ webhookId, err }, 'redelivery held up')
     const work = startWork(order, taken ?? Promise.resolve(), step, held)
