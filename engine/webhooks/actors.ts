@@ -1,7 +1,7 @@
 /**
- * The channels and their root actors: one per webhook, one per bare URL that has rows to send. The chart
- * (machines/webhook.machine.ts) decides when to send and keeps the health; the channel sends; what the chart wants
- * stored is stored here.
+ * The channels and their root actors: one per webhook, and one per bare URL that has rows to send. The chart
+ * (machines/webhook.machine.ts) decides when to send and keeps the health; the channel sends; this file stores the
+ * chart's reports.
  */
 import { createActor, fromCallback, fromPromise } from 'xstate'
 import { AppError, toAppError } from '../errors.ts'
@@ -38,7 +38,7 @@ export class Actors {
   readonly #channels = new Map<string, Channel>()
   readonly registry: Registry
   readonly health: SharedHealth
-  /** stopAll was called: rows that are stored from now on wait for the next start. */
+  /** stopAll was called: rows that are stored later wait for the next start. */
   #ended = false
 
   constructor(deps: ActorsDeps) {
@@ -62,12 +62,12 @@ export class Actors {
     return channel
   }
 
-  /** Rows that were just stored go to their channels; those of unknown URLs get one. */
+  /** Passes rows that were just stored to their channels; a bare URL gets a channel with its first row. */
   dispatch(rows: readonly OutboxRecord[]): void {
     for (const [channelId, own] of Map.groupBy(rows, (row) => row.channelId)) this.#wake(channelId, own)
   }
 
-  /** Rows were written without being dispatched: the channel reads the store. */
+  /** Rows were stored without `dispatch`: the channel reads the store. */
   reread(channelId: string): void {
     this.#wake(channelId, null)
   }
@@ -81,12 +81,12 @@ export class Actors {
     this.#ensure(row.channelId)?.sendNow(row)
   }
 
-  /** undefined = nothing waits or goes out there now. */
+  /** undefined = the channel has nothing to send. */
   channel(channelId: string): Channel | undefined {
     return this.#channels.get(channelId)
   }
 
-  /** An edit with active=1: the failing period is over, waiting rows go out at once. */
+  /** After an edit with active=1: ends the failing period and sends waiting rows at once. */
   activate(webhookId: string): void {
     const { now, random } = this.#deps
     this.#ensure(webhookId)?.recovered()
@@ -98,7 +98,7 @@ export class Actors {
     this.registry.send(webhookId, { type: 'DEACTIVATE' })
   }
 
-  /** What waits in memory for its time is looked at now, in every channel. */
+  /** Reads blocked rows again, in every channel. */
   release(): void {
     for (const [id, channel] of this.#channels) {
       channel.release()
@@ -116,7 +116,7 @@ export class Actors {
     this.health.forget(channelId)
   }
 
-  /** `gone`: channels that end. In the others rows of other slots are on their way no more when it resolves. */
+  /** Ends the channels `gone`. In the others, no row of a lost slot is under way when it resolves. */
   async shed(gone: readonly string[], withinMs: number): Promise<void> {
     const { nodes } = this.#deps.store
     const isShed = (row: OutboxRecord): boolean => !nodes.owns(row.userId ?? row.developerId)
@@ -134,8 +134,8 @@ export class Actors {
   }
 
   /**
-   * A bare URL needs no actor while nothing waits for it: its next row starts another one. Asked after each step of its
-   * chart; a chart that made no step during the questions has heard of no new row. Never rejects.
+   * Ends the actor of a bare URL that has no row to send; its next row starts another actor. Called after each step of
+   * the chart: a chart without a step during the reads got no new row meanwhile. Never rejects.
    */
   async #endIfDone(channelId: string): Promise<void> {
     const channel = this.#channels.get(channelId)
@@ -152,19 +152,19 @@ export class Actors {
     }
   }
 
-  /** A removed webhook gets no actor. */
+  /** Starts the channel if it has to run. null = the webhook was removed, or the service is ending. */
   #ensure(channelId: string): Channel | null {
     if (this.#ended) return null
     const known = this.#channels.get(channelId)
     const bareUrl = isBareUrl(channelId)
-    // A bare URL has no developer's edit that could make it active again: the next row does.
+    // No edit can activate a paused bare URL: its next row does.
     const given = bareUrl && this.registry.snapshot(channelId)?.hasTag('paused') === true
     if (known !== undefined && !given) return known
     return bareUrl || this.#deps.targets.get(channelId) !== null ? this.start(channelId) : null
   }
 }
 
-/** What has nothing to send now, or sends nothing any more. */
+/** Tags of charts that send nothing now. */
 const restTags = ['idle', 'resting', 'paused'] as const
 
 /** Webhook ids are 24 hex characters, those of bare URLs start with u. */
@@ -176,7 +176,7 @@ interface RootDeps extends ActorsDeps {
   readonly health: SharedHealth
 }
 
-/** `stepped`: the chart of a bare URL has made a step. */
+/** `stepped` is called after each step of a bare URL's chart. */
 function createRootActors(
   deps: RootDeps,
   channels: ReadonlyMap<string, Channel>,
@@ -205,7 +205,7 @@ function createRootActors(
       }),
     },
   })
-  // As with deaths (registry.ts): an alarm needs the series before its first event.
+  // An alarm needs each series before its first event, as in registry.ts.
   for (const news of Object.keys(newsLines)) deps.metrics.webhookNews.inc({ news }, 0)
   return new ActorRegistry({
     kind: 'webhook',
@@ -231,7 +231,7 @@ function createRootActors(
 function inputOf(deps: ActorsDeps, channelId: string): WebhookMachineInput {
   const { config, now, random, targets } = deps
   const webhook = targets.get(channelId)?.webhook
-  // Longer than any callback and the mail server's answer before it may take.
+  // Longer than any callback takes, with the mail server's answers before it.
   const silenceMs = config.MAILROOM_WEBHOOK_TIMEOUT * 2 + config.MAILROOM_COMMAND_TIMEOUT * 3 + 60_000
   return {
     webhookId: channelId,
@@ -257,10 +257,10 @@ function inputOf(deps: ActorsDeps, channelId: string): WebhookMachineInput {
 }
 
 /**
- * Stores what a webhook's chart reports: its health, and a notice to failure_notif_url when it begins to fail, when it
- * has failed for too long, and when a 410 ends it. The chart repeats it until it succeeds, also after a restart:
+ * Stores a report of a webhook's chart: its health, and a notice to failure_notif_url when the webhook begins to fail,
+ * has failed for too long, or is ended by a 410. The chart repeats the report until it succeeds, also after a restart:
  * notices have deterministic ids, and the health that counts them is written after them. `last`: the row whose attempt
- * ended last; it names the user whose callbacks wait. Answers the notices to send.
+ * ended last; a notice names its user. Returns the notices to send.
  */
 async function storeReport(
   deps: RootDeps,
@@ -295,9 +295,9 @@ function noticeOf(
 }
 
 /**
- * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write:
- * a crash before it leaves the webhook active, and the next 410 makes the same notice. What other nodes have planned
- * until they heard of it ends last.
+ * Ends a webhook after a 410. Pending rows become failed, so that `redeliver` with failed_only finds them. `active` and
+ * the health are one write: after a crash before it the webhook is active, and the next 410 makes the same notice. Rows
+ * that other nodes have planned meanwhile fail last.
  */
 async function endByGone(
   { store, targets, now, health: shared, changed }: RootDeps,
@@ -312,7 +312,7 @@ async function endByGone(
   await shared.end(id, async () => {
     await failWaiting()
     await store.outbox.enqueue(notices)
-    // The developer's edit with active=1 may have come meanwhile: it counts.
+    // An edit with active=1 that came meanwhile wins.
     const edited = targets.get(id)?.webhook.active === true
     const stored = await store.webhooks.edit(id, { health, ...(edited ? {} : ended) })
     if (stored !== null) targets.put(stored)
@@ -329,7 +329,7 @@ const newsLines: Readonly<Record<WebhookEmitted['type'], string>> = {
   recovered: 'the failing period of the webhook is over',
 }
 
-/** Log line and count of what a webhook's chart says; bare URLs have neither. */
+/** Logs and counts an event that a webhook's chart emits; events of bare URLs are ignored. */
 function noteNews({ log, metrics, targets }: ActorsDeps, { type, webhookId, message }: WebhookEmitted): void {
   if (targets.get(webhookId) === null) return
   metrics.webhookNews.inc({ news: type })

@@ -1,4 +1,4 @@
-/** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
+/** Developers' work on webhooks: create, edit, remove, rotate secrets, send a sample, redeliver. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseDurations } from '../config.ts'
 import { AppError, badParameter, checkLimit, isAppError, notFound } from '../errors.ts'
@@ -19,17 +19,11 @@ import { newSecret } from './envelope.ts'
 import { dated } from './targets.ts'
 import type { WebhookParts } from './parts.ts'
 
-/**
- * What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the
- * parameter and the place.
- */
+/** Input of create and edit. undefined = unchanged, null or '' = removed. A bad pattern throws `bad_request`. */
 export interface WebhookInput {
   readonly callbackUrl?: string
   readonly failureNotifUrl?: string | null
-  /**
-   * Waits between attempts as the configuration writes them, at most 20, each 1s to 7d. A running actor learns of it
-   * with `active`.
-   */
+  /** Waits between attempts as in the configuration: at most 20, each 1s to 7d. `active` makes the actor use them. */
   readonly retrySchedule?: string | null
   readonly active?: boolean
   readonly filters?: { readonly [K in keyof WebhookFilters]?: string | null }
@@ -52,39 +46,38 @@ interface AdminDeps extends WebhookParts {
 }
 
 export function createAdmin(deps: AdminDeps) {
-  // Edits of one webhook, and its removal, follow one another: each sees what the one before has written.
+  // Edits and the removal of a webhook run one after the other: each sees the record that the one before has written.
   const inOrder = createExclusiveByKey()
   return {
-    /** Checks URL (SSRF guard) and patterns, stores, starts the actor. */
+    /** Checks the URLs (SSRF guard) and patterns, stores the webhook, starts its actor. */
     create: (owner: Owner, input: WebhookInput) => create(deps, owner, input),
-    /** active=1 also clears `failure` and tries at once; active=0 drops the backlog. */
+    /** active=1 also clears `failure` and sends at once; active=0 drops the backlog. */
     edit: (webhook: WebhookRecord, input: WebhookInput) => inOrder(webhook.id, () => edit(deps, webhook, input)),
-    /** The user's own webhooks of 2.0 speak lite from now on, also in callbacks that wait. Nothing else changes. */
+    /** Changes the user's 2.0 webhooks to lite, which applies to waiting callbacks too. */
     async toLite(userId: string): Promise<void> {
       for (const webhook of await deps.store.webhooks.listByUser(userId))
         if (webhook.version !== 'lite') await inOrder(webhook.id, () => store(deps, webhook, { version: 'lite' }))
     },
     remove: (webhook: WebhookRecord) => inOrder(webhook.id, () => remove(deps, webhook)),
-    /** The old secret signs along for MAILROOM_SECRET_OVERLAP, unless its key is lost. Answers the new (`whsec_…`). */
+    /** The new secret (`whsec_…`). The old secret signs too for MAILROOM_SECRET_OVERLAP, if its key is here. */
     rotateSecret: (webhook: WebhookRecord) => inOrder(webhook.id, () => rotateSecret(deps, webhook)),
     /** The current secret (`whsec_…`). */
     secret: (webhook: WebhookRecord) =>
       currentSecret(openSecrets(deps.sealer, webhook.id, currentOf(deps, webhook).sealedSecrets)),
-    /** Sends a sample now, past queue, schedule and filters; answers the row with its attempt. */
+    /** Sends a sample now, without queue, schedule and filters. Returns the row with its attempt. */
     test: (webhook: WebhookRecord) => test(deps, webhook),
     /**
-     * Sets callbacks of a time back into the queue and answers how many. A time may hold more than a moment can take:
-     * then the answer is how many are queued so far, the rest follows, also over a restart, and `redelivery` of the
-     * webhook's record says how far it is. `conflict` when the webhook is paused or another time is under way; the same
-     * time again joins the work.
+     * Queues the callbacks of a time range again. Returns how many are queued within a moment; the rest follows, also
+     * after a restart, and the webhook's `redelivery` has the progress. `conflict` for a paused webhook, or while
+     * another range is under way; the same range joins the work.
      */
     async redeliver(webhook: WebhookRecord, which: RedeliveryTime): Promise<number> {
       checkActive(deps, webhook)
       return deps.redeliveries.start(webhook.id, which)
     },
     /**
-     * One callback of any kind again, to where it goes: a finished one goes back into the queue, one that waits is sent
-     * at once. Its schedule begins anew. Answers 1, or 0 when it is on its way already.
+     * Sends one callback of any kind again: a finished row is queued again, a pending row is sent at once. Its schedule
+     * begins anew. Returns 1, or 0 when the row is already under way.
      */
     resend: (row: OutboxRecord) => resend(deps, row),
   }
@@ -92,14 +85,14 @@ export function createAdmin(deps: AdminDeps) {
 
 async function rotateSecret(deps: AdminDeps, webhook: WebhookRecord): Promise<string> {
   const { id, sealedSecrets } = currentOf(deps, webhook)
-  // What a lost key has sealed is replaced, and cannot sign along.
+  // A secret that a lost key has sealed is replaced, and does not sign.
   const old = keptSecrets(deps.sealer, id, sealedSecrets)
   const secrets = rotated(old, newSecret(), deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
   await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
   return currentSecret(secrets)
 }
 
-/** The cache may know of a newer one than the record that the caller holds. */
+/** The record in memory, which may be newer than the caller's. */
 function currentOf({ targets }: AdminDeps, webhook: WebhookRecord): WebhookRecord {
   return targets.get(webhook.id)?.webhook ?? webhook
 }
@@ -142,7 +135,7 @@ async function create(deps: AdminDeps, owner: Owner, input: WebhookInput): Promi
   return webhook
 }
 
-/** Counted by the store itself. */
+/** Throws `too_many` with the setting's name; the store counts the webhooks. */
 async function insert({ config, store }: AdminDeps, webhook: WebhookRecord): Promise<void> {
   const limits = { owner: config.MAILROOM_WEBHOOKS_PER_USER, developer: config.MAILROOM_WEBHOOKS_PER_DEVELOPER }
   try {
@@ -169,7 +162,6 @@ async function remove(
 
 type Patch = Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>
 
-/** Only what is named changes; null and '' remove. */
 function patchOf(webhook: WebhookRecord, input: WebhookInput): Patch {
   const { filters, bodyType, failureNotifUrl, retrySchedule, ...plain } = input
   return {
@@ -183,10 +175,7 @@ function patchOf(webhook: WebhookRecord, input: WebhookInput): Patch {
 
 const mostWaits = 20
 
-/**
- * A webhook's own schedule as its parameter gives it; an empty text removes it. Throws `bad_request` naming the
- * parameter.
- */
+/** Parses retry_schedule; an empty text removes the schedule. Throws `bad_request`. */
 function readSchedule(given: string | null): Required<Pick<WebhookRecord, 'retrySchedule' | 'retryScheduleMs'>> {
   const text = given?.trim() ?? ''
   if (text === '') return { retrySchedule: '', retryScheduleMs: [] }
@@ -231,7 +220,7 @@ async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput
   const edited = await store(deps, webhook, patch)
   if (input.active === false) {
     deps.actors.deactivate(webhook.id)
-    // Until other nodes have heard of it they plan callbacks of their accounts.
+    // Other nodes plan callbacks until they know of the pause.
     await deps.store.nodes.told()
     await deps.store.outbox.skipPending(webhook.id, 'the webhook was paused', deps.now())
   }
@@ -239,7 +228,7 @@ async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput
   return edited
 }
 
-/** Ends the failing period. What was planned while the webhook went inactive must not come back to life. */
+/** Ends the failing period. Rows that were planned while the webhook was being paused must not be sent. */
 async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): Promise<WebhookRecord> {
   if (!current.active) await deps.store.outbox.skipPending(current.id, 'the webhook was paused', deps.now())
   const { failureVersion, lastSuccessAt } = current.health
@@ -249,7 +238,7 @@ async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): 
   return edited
 }
 
-/** The log keeps the sample as a finished row. */
+/** Sends a sample; the delivery log keeps it as a finished row. */
 async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxRecord> {
   const now = deps.now()
   const row = newRow({
@@ -283,11 +272,11 @@ function checkActive(deps: AdminDeps, webhook: WebhookRecord): void {
     throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
 }
 
-/** A channel is through with a row a moment after the end of it is stored. */
+/** A channel releases a row a moment after its result is stored. */
 const throughMs = 2_000
 const lookMs = 20
 
-/** That its channel has it: it is being sent, also again for another call. */
+/** The row is being sent, perhaps again for another call. */
 async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Promise<boolean> {
   const isSending = (): boolean => actors.channel(row.channelId)?.isUnderWay(row.id) === true
   if (!isSending()) return false
@@ -296,10 +285,7 @@ async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Prom
   return isSending() || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
 }
 
-/**
- * A paused webhook's channel is paused too; failure notifications and other callbacks to a bare URL have channels of
- * their own.
- */
+/** `conflict` for a row of a paused webhook. Failure notices and other callbacks to bare URLs have own channels. */
 async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
   if (row.channelId === row.webhookId) {
     const webhook = await deps.store.webhooks.get(row.webhookId)

@@ -1,10 +1,9 @@
 /**
- * One outbox row from the store to its result in the store: compose, sign, POST, record. Shared by drain and probe of
- * every channel.
+ * One attempt of an outbox row: compose, sign, POST, record the result. Used by drain and probe of every channel.
  *
- * 2xx is success. 3xx is a mistake in the configuration: it is announced at once, and the row waits until the URL is
- * corrected. 410: the receiver wants no more. No answer, 429, 502, 503 and 504 concern the receiver as a whole, every
- * other status this one callback.
+ * 2xx is success. 3xx is a mistake in the webhook's URL: it is announced at once, and the row waits until the URL is
+ * corrected. 410 ends the webhook. No response, 429, 502, 503 and 504 concern the receiver as a whole, every other
+ * status only this callback.
  */
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Release } from '../budget.ts'
@@ -22,7 +21,7 @@ import { signCallback, type SignedCallback, type SigningKeys } from './envelope.
 import type { Targets } from './targets.ts'
 import type { WebhookParts } from './parts.ts'
 
-/** What became of a row. `until`: nothing of its account goes out before; null = the account goes on. */
+/** Result of a row. `until`: the account's rows wait until then; null = the next row may go out. */
 export interface Handled {
   readonly until: number | null
   readonly attempt: DeliveryAttempt | null
@@ -38,7 +37,7 @@ interface AttemptsDeps extends Pick<WebhookParts, 'config' | 'metrics' | 'tracin
 
 export type Attempts = ReturnType<typeof createAttempts>
 
-/** Callbacks of a revoked key stay as they are; they are looked at again after this, or when it is in force again. */
+/** Callbacks of a revoked key wait; the key is checked again after this time, and when it is changed. */
 const heldMs = 60_000
 
 export function createAttempts(deps: AttemptsDeps) {
@@ -60,7 +59,7 @@ export function createAttempts(deps: AttemptsDeps) {
     const keys = await deps.composer.keysOf(row)
     if (keys === 'removed') return finish(row, 'the developer was removed')
     if (keys === 'revoked') return { until: now() + heldMs, attempt: null, failure: null }
-    // Counted from the time when it was due last, so that a redelivered row begins anew.
+    // dueAt, not createdAt: a redelivered row begins anew.
     if (mode === 'probe' && now() - row.dueAt > deps.config.MAILROOM_DELIVERY_RETENTION)
       return finish(row, 'its receiver was away for too long', 'failed')
     const sealed = await seal(deps, row, keys, behind)
@@ -81,7 +80,7 @@ export function createAttempts(deps: AttemptsDeps) {
   }
 
   return {
-    /** Sends without recording. null = there is nothing to send. */
+    /** Sends without a record. null = there is nothing to send. */
     async send(row: OutboxRecord): Promise<Tried | null> {
       const keys = await deps.composer.keysOf(row)
       if (typeof keys === 'string') return null
@@ -89,18 +88,17 @@ export function createAttempts(deps: AttemptsDeps) {
       return sealed.kind === 'sealed' ? post(deps, row, sealed) : null
     },
     /**
-     * Rejects when something of ours is broken (the store is away): then nothing is recorded, and the row is tried
-     * again. No row waits longer than MAILROOM_WEBHOOK_PROBE for the next try. One that fails before its scheduled time
-     * is only logged, and so is a probe that would be the row's last attempt while the receiver as a whole is away:
-     * neither counts. Rows wait for their receiver as long as deliveries are kept. `behind`: ids of the messages whose
-     * callbacks follow.
+     * Rejects without a record when Mailroom itself fails (the store is away); the row is tried again. A row is tried
+     * at least every MAILROOM_WEBHOOK_PROBE. Two failures are logged but not counted: one before the row's scheduled
+     * time, and a probe's that would be the row's last attempt while the receiver as a whole is away. A row waits for
+     * its receiver for MAILROOM_DELIVERY_RETENTION. `behind`: ids of the messages of the next callbacks.
      */
     handle: (row: OutboxRecord, mode: 'drain' | 'probe', behind: readonly string[] = []) =>
       workAs({ kind: 'webhook', id: row.channelId, accountId: row.accountId }, () => handle(row, mode, behind)),
   }
 }
 
-/** What goes over the wire. What it was made of is not held any more. */
+/** A signed callback, without the texts that it was made of. */
 interface Sealed {
   readonly kind: 'sealed'
   readonly url: string
@@ -141,17 +139,17 @@ async function post(deps: AttemptsDeps, row: OutboxRecord, { url, callback, rele
   }
 }
 
-/** Not history, and not sent anew: these are late on purpose. */
+/** Neither historical nor redelivered: such callbacks are late on purpose. */
 function isFresh({ lane, attemptCount, attempts }: OutboxRecord): boolean {
   return lane === 0 && (attemptCount > 0 || attempts.length === 0)
 }
 
-/** A row that was not put off has none, and what is left of an earlier putting off lies behind. */
+/** From when a failure of the row counts. `countsAt` may be absent, or left from an earlier attempt. */
 function countsFrom({ countsAt = 0, dueAt }: OutboxRecord): number {
   return Math.max(countsAt, dueAt)
 }
 
-/** The log gets the attempt, the row stays as it is; when it was due for a try between, the next one follows. */
+/** Records the attempt without counting it. */
 function unchanged({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
   const nextAt = Math.min(countsFrom(row), now() + config.MAILROOM_WEBHOOK_PROBE)
   const dueAt = Math.max(row.dueAt, nextAt)
@@ -161,13 +159,13 @@ function unchanged({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: 
 function isSpared(deps: AttemptsDeps, row: OutboxRecord, failure: Failure, mode: 'drain' | 'probe'): boolean {
   if (failure.permanent === 'gone') return false
   const schedule = scheduleOf(deps, row.channelId)
-  // The chart's clock and the row's are jittered apart: within twice the jitter the row counts as due.
+  // The chart and the row have their own jitter: within twice the jitter the row counts as due.
   const tolerance = 50 + ((schedule[row.attemptCount - 1] ?? 0) * deps.config.MAILROOM_WEBHOOK_JITTER * 2) / 100
   if (deps.now() < countsFrom(row) - tolerance) return true
   return mode === 'probe' && failure.scope === 'receiver' && row.attemptCount >= schedule.length
 }
 
-/** Of the receiver as a whole, or of this row alone. */
+/** A failure of the receiver as a whole, or of this row alone. */
 interface Failure extends Pick<DeliveryFailure, 'message' | 'retryAfterMs' | 'permanent'> {
   readonly scope: 'receiver' | 'row'
 }
@@ -177,10 +175,10 @@ interface Tried {
   readonly failure: Failure | null
 }
 
-/** Of what a receiver answers. */
+/** The part of a response that is kept. */
 const keptBytes = 4096
 
-/** What goes wrong is the attempt's failure. With a failure of ours that may pass it rejects. */
+/** Returns the failure of a failed attempt. Rejects only with a passing fault of Mailroom. */
 async function attempt(deps: AttemptsDeps, url: string, { headers, body }: SignedCallback): Promise<Tried> {
   const limits = { timeoutMs: deps.config.MAILROOM_WEBHOOK_TIMEOUT, maxResponseBytes: keptBytes }
   const at = deps.now()
@@ -217,8 +215,8 @@ function judge({ config, now }: AttemptsDeps, { status, headers }: HttpAnswer): 
 }
 
 /**
- * The row's next state: delivered, tried again at dueAt, or failed for good when the receiver is gone or the schedule
- * is used up. A wait longer than the probe's is broken by tries that do not count.
+ * The row's next state: delivered; pending until dueAt; or failed, after a 410 or the last attempt of the schedule. A
+ * wait longer than MAILROOM_WEBHOOK_PROBE is interrupted by attempts that do not count.
  */
 export function resultOf(
   deps: Pick<AttemptsDeps, 'config' | 'now'>,
@@ -244,7 +242,7 @@ export function resultOf(
   return dueAt < countsAt ? { ...next, countsAt } : next
 }
 
-/** The webhook's own schedule, or the configured one, which is that of bare URLs and of failure notices too. */
+/** The webhook's own retry schedule in ms, or the configured schedule, as for bare URLs and failure notices. */
 export function scheduleOf(
   { config, targets }: Pick<AttemptsDeps, 'config' | 'targets'>,
   channelId: string,
@@ -265,9 +263,8 @@ const retryMs = 1000
 type Recorder = ReturnType<typeof createRecorder>
 
 /**
- * Writes results of attempts into the store, several in one step: while one write is under way, the next ones gather. A
- * result is tried until the store takes it, because the next row of its account waits for it: to send on without the
- * record would let a restart send out of order.
+ * Writes results of attempts into the store in batches: results gather while a write is under way. A write is repeated
+ * until the store takes it. The account's next row waits for the record: otherwise a restart could send out of order.
  */
 export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) {
   let waiting: Waiting[] = []
@@ -275,7 +272,7 @@ export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) 
   let closed = false
 
   async function writeAll(): Promise<void> {
-    // Results of the same turn of the event loop go together.
+    // Results of the same turn of the event loop make one batch.
     await nextTurn()
     while (waiting.length > 0) {
       const batch = waiting.slice(0, mostAtOnce)
@@ -299,13 +296,13 @@ export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) 
   }
 
   return {
-    /** Resolves when the store has it. Rejects with `shutting_down` when the recorder was closed before that. */
+    /** Resolves when the result is stored. Rejects with `shutting_down` when the recorder is closed before. */
     record: (result: OutboxResult) =>
       new Promise<void>((done, failed) => {
         waiting.push({ result, done, failed })
         start()
       }),
-    /** Gives up what the store does not take within the time. */
+    /** Rejects results that are not stored within the time. */
     async close(withinMs: number): Promise<void> {
       closed = true
       await withinTime(withinMs, writing ?? Promise.resolve())

@@ -1,4 +1,4 @@
-/** Rows of the outbox. Callbacks to a bare URL have the same outbox, promises and signature as those of webhooks. */
+/** Makes rows of the outbox. Callbacks to a bare URL are delivered and signed like those of webhooks. */
 import { outboxId, urlChannelId } from '../store/ids.ts'
 import type {
   AccountRecord,
@@ -15,7 +15,7 @@ type NewRow = Pick<
   'id' | 'channelId' | 'webhookId' | 'developerId' | 'userId' | 'accountId' | 'kind' | 'data' | 'createdAt'
 >
 
-/** A row that nothing was done about yet: due at once, live, without a message. */
+/** A new row: due at once, live, without a message. */
 export function newRow(row: NewRow & Partial<OutboxRecord>): OutboxRecord {
   return {
     lane: 0,
@@ -37,7 +37,7 @@ export function newRow(row: NewRow & Partial<OutboxRecord>): OutboxRecord {
 interface UrlCallback extends Pick<NewRow, 'developerId' | 'userId' | 'accountId' | 'webhookId' | 'data'> {
   readonly kind: Exclude<OutboxKind, 'message' | 'test'>
   readonly url: string
-  /** Names what happened, the same whenever it is found: `status:<account>:<version>` … */
+  /** A deterministic name of the event: `status:<account>:<version>` … */
   readonly event: string
   readonly at: number
 }
@@ -47,16 +47,13 @@ export function urlRow({ event, at, ...callback }: UrlCallback): OutboxRecord {
   return newRow({ ...callback, id: outboxId(channelId, event), channelId, createdAt: at })
 }
 
-/** The body, apart from timestamp, token and signature. */
+/** The body without timestamp, token and signature. */
 export function urlCallbackBody(row: OutboxRecord): Readonly<Record<string, unknown>> {
   const user = row.userId === null ? {} : { account_id: row.userId, user_id: row.userId }
   return { ...user, ...row.data }
 }
 
-/**
- * An email account went DISABLED (`permanent`) or is OK again (`cleared`). One per transition, named by the account's
- * status version after it; `url`: the account's own or else the developer's.
- */
+/** An email account went DISABLED (`permanent`) or is OK again (`cleared`): one row per status version. */
 export function statusRow(
   account: AccountRecord,
   news: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },
@@ -68,7 +65,7 @@ export function statusRow(
   return accountRow(account, { kind: 'status', url, event: `status:${account.id}:${news.version}`, data, at })
 }
 
-/** 2.0: the initial sync of a source is complete; POSTed once to the callback_url of the source. null = it has none. */
+/** 2.0: the initial sync of a source is complete: one row to its callback_url. null = the source has none. */
 export function syncRow(account: AccountRecord, at: number): OutboxRecord | null {
   const url = account.options.callbackUrl
   if (url === null) return null
@@ -84,9 +81,8 @@ function accountRow(
 }
 
 /**
- * A webhook's `failure` became true. One per failing period, named by the webhook's failure version. Without a
- * failure_notif_url it is not sent, and is in the delivery log all the same. `last`: the row that failed last; it names
- * the user whose callbacks wait.
+ * A webhook's `failure` became true: one row per failure version. Without a failure_notif_url the row is skipped, for
+ * the delivery log. `last`: the row that failed last, which names the user for an application's webhook.
  */
 export function failureRow(
   webhook: WebhookRecord,
@@ -110,7 +106,7 @@ export function failureRow(
 }
 
 interface Occasion extends Partial<Pick<OutboxRecord, 'lane' | 'seq' | 'changeId'>> {
-  /** Makes the row's id: the same row whenever it is planned. */
+  /** Makes the row's id, so that planning the row again makes no second row. */
   readonly name: string
   readonly kind: ChangeKind
   readonly facts: EventFacts
@@ -118,7 +114,7 @@ interface Occasion extends Partial<Pick<OutboxRecord, 'lane' | 'seq' | 'changeId
   readonly at: number
 }
 
-/** A callback for a message. The store fills in the seq of a live one from its change. */
+/** A callback for a message. The store takes the seq of a live row from its change. */
 export function messageRow(
   webhook: WebhookRecord,
   account: Pick<AccountRecord, 'id' | 'userId'>,
@@ -147,7 +143,7 @@ function eventFacts({ first, path, folderId, uid, flags, folders }: EventFacts):
 
 const noFacts: EventFacts = { first: false, path: '', folderId: '', uid: 0, flags: [], folders: [] }
 
-/** The facts out of an outbox row's data. */
+/** The event's facts from an outbox row's data. */
 export function readEventFacts(data: OutboxRecord['data']): EventFacts {
   return { ...noFacts, ...data }
 }

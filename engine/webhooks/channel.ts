@@ -1,10 +1,10 @@
 /**
- * The work of one channel (a webhook, or a bare URL): what the chart's `drain`, `claim` and `probe` do. Rows of one
- * account go out one after the other, accounts side by side; the result is in the store before the next row of the
- * account goes out.
+ * The work of one channel (a webhook, or a bare URL) for its chart: `drain`, `claim` and `probe`. Rows of an account go
+ * out one after the other, accounts side by side. A row's result is in the store before the account's next row goes
+ * out.
  *
- * drain runs between `start` and `stop`: it sends what was claimed, and says when there is room to claim more. Rows
- * that are on their way at `stop` come to their end, and `notify` hears what came of it.
+ * drain runs between `start` and `stop`: it sends claimed rows, and notifies the chart when there is room for more.
+ * Rows under way at `stop` are finished, and `notify` gets their results.
  */
 import { timerMs } from '../../machines/backoff.ts'
 import { isAppError, toAppError } from '../errors.ts'
@@ -21,19 +21,19 @@ interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'ran
   readonly store: { readonly outbox: Pick<OutboxStore, 'pending'> }
   readonly attempts: Pick<Attempts, 'handle'>
   readonly notify: (event: WebhookEvent) => void
-  /** Whose webhook it is; null, absent = callbacks of several users go through the channel. */
+  /** The webhook's user; null, absent = the channel sends callbacks of several users. */
   readonly userId?: string | null
-  /** What other nodes that send for the same webhook leave to this one; absent = there are none. */
+  /** This node's share of a webhook that several nodes send for; absent = one node. */
   readonly shared?: Pick<SharedHealth, 'places' | 'takeTurn'>
 }
 
-/** What came of a row; null = an error of ours. */
+/** Takes a row's result; null = an error of Mailroom. */
 type Settle = (row: OutboxRecord, handled: Handled | null) => void
 
 const stallMs = 2_000
-/** While callbacks go out well, the chart hears so as often as this. */
+/** The chart gets `delivered` at most this often. */
 const toldEveryMs = 1000
-/** Where other nodes have all places. */
+/** Wait while other nodes have all places. */
 const noPlaceMs = 1_000
 
 export class Channel {
@@ -41,24 +41,24 @@ export class Channel {
   readonly #deps: ChannelDeps
   readonly lines: Lines
   readonly #underWay = new Set<Promise<unknown>>()
-  /** Rows on their way, by id. */
+  /** Rows under way, by id. */
   readonly #sending = new Map<string, OutboxRecord>()
-  /** Counts the ends of rows sent by hand: what was read meanwhile may be out of date. */
+  /** Counts the results of rows sent by `sendNow`: a read that began before such a result is out of date. */
   #byHand = 0
   #running = false
-  /** Counts starts and stops: a read of an earlier run is thrown away. */
+  /** Counts starts and stops: a read of an earlier run is dropped. */
   #run = 0
   #historical = 0
   #timer: NodeJS.Timeout | undefined
-  /** The read of the store that the chart waits for: until it is over the chart takes no news. */
+  /** The claim under way: until it ends the chart takes no `room` or `idle`. */
   #claim: symbol | null = null
-  /** Rows that failed before this time do not wait for their own. `probed`: a delivered callback set it, no edit. */
+  /** Rows that failed before this time are due at once. `probed`: a delivered callback set the time, not an edit. */
   #recovery = { at: 0, probed: false }
   #saidIdle = false
-  /** No place, or no file, was left for a connection: until then no row is taken, whosever it is. */
+  /** No place or no file descriptor was left for a connection: no row is taken before this time. */
   #shortUntil = 0
   #lastProbed: string | null = null
-  /** When the chart heard last that a callback was delivered; of a failure since it would know better. */
+  /** Time of the last `delivered` to the chart, unless a failure followed it. */
   #toldAt = -Infinity
   /** The row whose attempt ended last. */
   last: OutboxRecord | null = null
@@ -77,7 +77,7 @@ export class Channel {
     this.#restart(false)
   }
 
-  /** Looks for work. `rows` were just stored; null: any may have been. */
+  /** Looks for rows to send. `rows` were just stored; null = unknown rows may have been stored. */
   wake(rows: readonly OutboxRecord[] | null = []): void {
     if (rows === null) this.lines.readAgain()
     else this.lines.stored(rows)
@@ -89,19 +89,19 @@ export class Channel {
     return this.#sending.has(rowId)
   }
 
-  /** The receiver is back: rows that failed before do not wait for their own time. */
+  /** The receiver is back: rows that failed before are due at once. */
   recovered(probed = false): void {
     this.#recovery = { at: this.#deps.now(), probed }
     this.release()
   }
 
-  /** Rows that were held up are read anew; those that are due later go on waiting. */
+  /** Reads blocked rows again; rows that are due later stay blocked. */
   release(): void {
     this.lines.release(Number.POSITIVE_INFINITY)
     this.#pump()
   }
 
-  /** Forgets what waits in memory: the store has other rows for this process by now. Waits for those on their way. */
+  /** After a change of slots: forgets the rows in memory, and waits until no row of a lost slot is under way. */
   async renew(isShed: (row: OutboxRecord) => boolean): Promise<void> {
     if (this.#running) this.#restart(true)
     while (this.#sending.values().some(isShed)) await Promise.race(this.#underWay)
@@ -111,7 +111,7 @@ export class Channel {
     return this.#underWay.size > 0
   }
 
-  /** Resolves when nothing is on its way. */
+  /** Resolves when no row is under way. */
   async settled(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
@@ -158,7 +158,7 @@ export class Channel {
     this.#underWay.add(tracked)
   }
 
-  /** Asks for a claim, or sets the timer for what is due later; says so when there is nothing else. */
+  /** Asks the chart for a claim, or sets the timer for the next due row; notifies `idle` when no row is left. */
   #rest(): void {
     const { notify, now } = this.#deps
     clearTimeout(this.#timer)
@@ -175,7 +175,7 @@ export class Channel {
     notify({ type: 'idle', at })
   }
 
-  /** Reads due rows of accounts that are free, as many as there is room for. Rejects when the store is away. */
+  /** Reads due rows of free accounts, as many as there is room for. Rejects when the store is away. */
   async claim(): Promise<void> {
     const { log, now } = this.#deps
     const [run, byHand] = [this.#run, this.#byHand]
@@ -185,7 +185,7 @@ export class Channel {
     try {
       const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
       const held = rows.map((row) => this.#held(row))
-      // Rows that were read for an earlier run are thrown away: all is to be read again.
+      // Rows of an out-of-date read are dropped and read again.
       if (run === this.#run && byHand === this.#byHand) this.lines.endRead(held, plan, now())
       else this.lines.abortRead()
     } catch (error) {
@@ -193,7 +193,7 @@ export class Channel {
       throw error
     }
     if (run === this.#run) this.#sendReady()
-    // The chart has to know first that the claim is done: until then it takes no news of this kind.
+    // The chart takes `room` and `idle` only after it has seen the end of the claim.
     setImmediate(() => {
       if (claim !== this.#claim) return
       this.#claim = null
@@ -202,9 +202,9 @@ export class Channel {
   }
 
   /**
-   * As it is held in memory: without what the receiver answered, which may be 48 kB of each row. One whose last attempt
-   * lies before the receiver's recovery has waited long enough. Where a probe says that it is back, it may be for some
-   * callbacks alone: a failure before the row's own time does not count.
+   * A row for the memory: without the receiver's responses, which may be 48 kB of each row. A row whose last attempt
+   * lies before the receiver's recovery is due now. A probe proves the recovery for its own callback only, so that
+   * after a probe a failure before the row's scheduled time does not count.
    */
   #held(row: OutboxRecord): OutboxRecord {
     const now = this.#deps.now()
@@ -217,8 +217,8 @@ export class Channel {
   }
 
   /**
-   * Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. Other rows
-   * of its account wait meanwhile; one that is on its way already goes on.
+   * Sends the row at once, before its time and its turn, unless it is under way or in memory (its turn comes soon). The
+   * account's other rows wait; a row of the account that is under way goes on.
    */
   sendNow(row: OutboxRecord): void {
     if (this.#sending.has(row.id) || this.lines.renew(this.#held(row))) return
@@ -268,7 +268,7 @@ export class Channel {
         notify({ type, failure: this.#failureOf(failure, attempt) })
       }
     } catch (error) {
-      // The end of the service is no mistake: the next start sends it.
+      // After a shutdown, the next start sends the row.
       const level = isAppError(error, 'shutting_down') ? 'debug' : 'error'
       log[level]({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
     }
@@ -286,8 +286,8 @@ export class Channel {
   }
 
   /**
-   * Sends the oldest row, due or not, of another account than last time, so that one bad row does not speak for all;
-   * skipped and postponed rows are no answer. `next`: when the first of those that were postponed is due.
+   * Sends the oldest row, due or not, of another account than last time, so that one bad row does not decide for all.
+   * Skipped and postponed rows give no result; `next`: when the first postponed row is due.
    */
   async probe(): Promise<ProbeOutput> {
     const { now, shared } = this.#deps
@@ -314,7 +314,7 @@ export class Channel {
         return { delivered: true, at: now() }
       }
       if (this.#running) return nothing()
-      // A row that was postponed is still its account's first; one that was skipped is done with.
+      // A postponed row is still its account's first; a skipped row is finished.
       if (until === null) continue
       passed.push(row.accountId ?? '')
       next = Math.min(next, until)

@@ -1,12 +1,11 @@
 /**
- * From an outbox row to what its callback says and which keys sign it: looks up webhook, account, message and
- * developer, reads bodies and headers from the mail server, and asks the filters that waited for them (body_search, a
+ * Makes the unsigned callback of an outbox row and finds its signing keys: looks up webhook, account, message and
+ * developer, reads bodies and headers from the mail server, and judges filters that needed a look-up (body_search, a
  * thread's Message-ID).
  *
- * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is
- * not at fault. After `patience` the callback goes out without them, marked truncated; a filter that needs the body
- * counts as not matching. While the whole mailbox is away, no row behind could be read either: such a filter waits
- * longer, and so it does for a message that is being moved.
+ * While the mail server does not give the bodies, the row is postponed and no attempt is counted: the receiver is not
+ * at fault. After `patienceMs` the callback goes out without bodies, marked truncated, and body_search does not match.
+ * body_search waits for `awayPatienceMs` while the mailbox is away or the message is being moved.
  */
 import { LRUCache } from 'lru-cache'
 import type { Release } from '../budget.ts'
@@ -55,13 +54,13 @@ export function createComposer(parts: WebhookParts) {
     },
   })
   return {
-    /** `behind`: ids of the messages whose callbacks follow, of the same webhook and account. */
+    /** `behind`: ids of the messages of the next callbacks, of the same webhook and account. */
     async compose(row: OutboxRecord, behind: readonly string[] = []): Promise<Composed> {
       if (row.kind !== 'message') return composePlain(deps, row)
       const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
       return 'kind' in job ? job : composeMessage(deps, { ...job, behind })
     },
-    /** What it says, as it would be made now, for people: no text is read from the mail server, and nothing signed. */
+    /** The callback as it would be composed now, without texts of the mail and without signatures. */
     async preview(row: OutboxRecord): Promise<Skipped | Pick<Sendable, 'kind' | 'url' | 'body'>> {
       if (row.kind !== 'message') return composePlain(deps, row)
       const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
@@ -69,7 +68,7 @@ export function createComposer(parts: WebhookParts) {
       const { body } = unsigned(deps, job, readEventFacts(row.data), namedOnly(job.webhook))
       return { kind: 'send', url: job.webhook.callbackUrl, body }
     },
-    /** Of the developer; `revoked`: its callbacks wait. */
+    /** `removed`: the developer is gone. `revoked`: the developer's key is revoked, callbacks wait. */
     async keysOf(row: OutboxRecord): Promise<SigningKeys | 'removed' | 'revoked'> {
       const key = await keys.fetch(row.developerId)
       if (key === undefined) return 'removed'
@@ -90,7 +89,7 @@ function webhookSecrets({ targets, sealer, now }: WebhookParts, webhookId: strin
   return validSecrets(target.secrets, now()).map((one) => one.secret)
 }
 
-/** Of no message: a sample of a webhook, or to a bare URL. */
+/** A callback without a message: a webhook's sample, or a callback to a bare URL. */
 function composePlain({ targets, now, baseUrl }: WebhookParts, row: OutboxRecord): Sendable | Skipped {
   if (row.kind === 'test') {
     const webhook = targets.get(row.webhookId ?? '')?.webhook
@@ -114,7 +113,7 @@ async function jobOf(deps: WebhookParts, row: OutboxRecord, owner: Owner | undef
   return { ...owner, row, webhook, matcher, message, thread }
 }
 
-/** Ready to be signed and sent. `release`: to be called when it has been sent. */
+/** Ready to be signed and sent. `release` returns its memory to the budget; the caller calls it after the attempt. */
 export interface Sendable extends Unsigned {
   readonly kind: 'send'
   readonly url: string
@@ -142,19 +141,16 @@ interface MessageJob {
   readonly message: MessageRecord
   readonly behind?: readonly string[]
   readonly folderName: (path: string) => string
-  /** What the thread filter has to look up; nothing without such a filter. */
+  /** Looks up the thread for the thread filter; {} without that filter. */
   readonly thread: () => Promise<Known>
 }
 
-/**
- * Since when an account's rows of a webhook wait for bodies; the next body that can be read ends it. Not kept over a
- * restart.
- */
+/** Webhook and account → since when its rows wait for bodies. The next readable body, or a restart, ends the wait. */
 type BodyWaits = LRUCache<string, number>
 
-/** How long a callback, and with it its account at that webhook, waits for bodies that the mail server cannot give. */
+/** How long the rows of a webhook and account wait for bodies that the mail server does not give. */
 const patienceMs = 10 * 60_000
-/** How long a filter on the body waits for a mailbox that is away. */
+/** How long body_search waits for a mailbox that is away. */
 const awayPatienceMs = 60 * 60_000
 const firstWaitMs = 5_000
 const noRoomMs = 1_000
@@ -172,7 +168,7 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
   if (gone && message.gone.length === 0)
     return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
-  // Its disappearance is not told yet: it may be on its way to another folder.
+  // The index does not say yet that the message was deleted: it may be on its way to another folder.
   if (gone) return withoutContents(deps, job, facts, new AppError('account_unavailable', 'it has left its folder'))
   const owner = { developerId: row.developerId, part: row.channelId }
   const bytes = memoryFor(deps, message, webhook, searched)
@@ -212,11 +208,11 @@ async function withoutContents(
   error: unknown,
 ): Promise<Composed> {
   const { code, message: reason, fault, retryable } = toAppError(error)
-  // What is ours and may pass says nothing about the mailbox: the row is tried again, for as long as it takes.
+  // A passing fault of Mailroom says nothing about the mailbox: the channel tries the row again.
   if (fault === 'us' && retryable) throw error
   const search = job.matcher.bodySearch !== null
   const away = code === 'account_unavailable' || code === 'account_disabled'
-  // Of a move the mail server may know before the index does.
+  // The mail server may know of a move before the index does, so only body_search waits.
   const waited = code === 'not_found' && !search ? Number.POSITIVE_INFINITY : waitedFor(deps, job)
   if (waited < (search && away ? awayPatienceMs : patienceMs)) {
     const wait = Math.min(Math.max(firstWaitMs, waited), longestWaitMs)
@@ -230,7 +226,7 @@ function waitKey({ webhook, account }: MessageJob): string {
   return `${webhook.id} ${account.id}`
 }
 
-/** Since the first body that could not be read: the rows behind it do not wait as long again, each for itself. */
+/** In ms since the first unreadable body: the rows behind it share its patience. */
 function waitedFor({ waits, now }: PayloadDeps, job: MessageJob): number {
   const since = waits.get(waitKey(job)) ?? now()
   waits.set(waitKey(job), since)

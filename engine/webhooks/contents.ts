@@ -1,11 +1,9 @@
 /**
- * What only the mail server has: texts and the header block, read when a callback is about to go out, or when a caller
- * asks what the filters say, and not kept. The same function serves both, so that both get the same answer of
- * body_search.
+ * Reads texts and the header block from the mail server, before a callback and for questions about the filters, and
+ * runs body_search on them. Nothing is kept.
  *
- * Small texts are read together in one command, a larger one piece by piece and no further than it is needed, so that
- * it holds neither memory nor the account's connection for longer. Errors of the mail server pass through as they come
- * (AppError).
+ * Small texts are read together in one command, a larger text piece by piece and no further than needed, to spare
+ * memory and the account's connection. Errors of the mail server (AppError) pass through unchanged.
  */
 import { isUtf8 } from 'node:buffer'
 import { AppError, isAppError } from '../errors.ts'
@@ -18,7 +16,7 @@ import { type BodySearch, mostCost, type Finding } from './match.ts'
 import type { Mail, WebhookParts } from './parts.ts'
 import { type Found, isIn, type PartRead, textOf, type TextPart } from './searches.ts'
 
-/** Every part of a text type: text/plain before other bodies, and attached files last. */
+/** Every part of a text type: text/plain, then other bodies, then attached files. */
 function textParts({ bodies, attachments }: Pick<MessageRecord, 'bodies' | 'attachments'>): TextPart[] {
   const isPlain = ({ type }: BodyPartRecord): boolean => type === 'text/plain'
   const attached = attachments.filter(({ type }) => type.startsWith('text/')).map(attachedText)
@@ -33,12 +31,12 @@ function firstOf(read: PartRead, most: number): PartRead {
   return most < read.bytes.length ? { ...read, bytes: read.bytes.subarray(0, most), whole: false } : read
 }
 
-/** Of all parts that are asked for in one command, and how many. */
+/** Most bytes and parts of one command. */
 const packBytes = 512 * 1024
 const packParts = 8
 const mimeBytes = 65_536
 
-/** `parts`: those that are likely to be read, in this order. `withinMs`: for all of them. */
+/** `parts`: the parts that will probably be read, in this order. `withinMs`: deadline for all of them. */
 function createTextReader(mail: Mail, message: MessageRecord, parts: readonly TextPart[], withinMs: number) {
   const until = performance.now() + withinMs
   const early = new Map<string, PartRead>()
@@ -46,7 +44,7 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
   async function fetchPack(first: TextPart): Promise<void> {
     const pack = packOf(parts.slice(parts.indexOf(first)))
     if (pack.length === 0) return
-    // A little more than the server said: what is longer than that is read by itself.
+    // Some room above the sizes that the server gave; a longer part is read alone.
     const most = 2 * Math.max(...pack.map(({ size }) => size)) + 4096
     const sections = pack.map(({ section }) => section)
     const raw = await mail.fetchParts(message, sections, most)
@@ -58,7 +56,7 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
     }
   }
 
-  /** At most `most` bytes. `timeout` when reading all parts takes too long. */
+  /** Reads at most `most` bytes. Throws `timeout` after `withinMs`. */
   return async (part: TextPart, most: number): Promise<PartRead> => {
     if (!early.has(part.section)) await fetchPack(part)
     const known = early.get(part.section)
@@ -99,7 +97,7 @@ async function readStream(
   return { part, bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most && stream.short !== true }
 }
 
-/** Only what is not UTF-8 anyhow is worth a question: an attached file's charset stands in the header of its part. */
+/** An attached file's charset stands in its part's MIME header, which is read only for bytes that are not UTF-8. */
 async function charsetOf(
   mail: Mail,
   message: MessageRecord,
@@ -112,7 +110,7 @@ async function charsetOf(
     const found = await mail.fetchParts(message, [section], mimeBytes)
     return readHeaders(found.get(section) ?? Buffer.alloc(0)).charset
   } catch (error) {
-    // A server that does not give it.
+    // Some servers do not give a part's MIME header.
     if (isAppError(error, 'not_found') || isAppError(error, 'server_refused')) return null
     throw error
   }
@@ -124,11 +122,11 @@ export type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHe
 
 export interface ReadContents {
   readonly contents: Contents
-  /** What body_search has come to; null = it was not asked for. */
+  /** Result of body_search; null = there was no search. */
   readonly body: Finding | null
 }
 
-/** Nothing read: bodies are named, not given. `truncated` when something was asked for. */
+/** Contents without a read: bodies are listed without their texts. `truncated` when the webhook wants contents. */
 export function namedOnly(wishes: Wishes): Contents {
   return { texts: null, truncated: wantsContents(wishes) }
 }
@@ -137,7 +135,7 @@ export function wantsContents(wishes: Wishes): boolean {
   return wishes.includeBody || wishes.includeHeader !== null
 }
 
-/** What body_search says, and whose it is: each developer waits for his own searches. */
+/** A search and its developer (`owner`): a developer's searches wait for each other only. */
 export interface Wanted {
   readonly search: BodySearch
   readonly owner: string
@@ -155,7 +153,7 @@ export async function readContents(
   return { contents: { ...given, truncated: false }, body }
 }
 
-/** text/plain first: what is left of the room is for the others. */
+/** The parts for the callback. text/plain comes first and takes the most room. */
 function givenParts(message: MessageRecord, { includeBody, bodyType }: Wishes): TextPart[] {
   if (!includeBody) return []
   return textParts({ ...message, attachments: [] }).filter(({ type }) => bodyType === null || type === bodyType)
@@ -165,12 +163,12 @@ function partsToRead(message: MessageRecord, wishes: Wishes, searched: boolean):
   return searched ? textParts(message) : givenParts(message, wishes)
 }
 
-/** The parts that a callback asks for first, in one command. */
+/** The parts that a callback reads in its first command. */
 export function earlyParts(message: MessageRecord, wishes: Wishes, searched: boolean): readonly BodyPartRecord[] {
   return packOf(partsToRead(message, wishes, searched))
 }
 
-/** In the same order whatever is given: the limit of the search ends at the same place. */
+/** The order does not depend on `wishes`, so that the search reaches its limit at the same place. */
 async function readTexts(
   deps: ReadDeps,
   message: MessageRecord,
@@ -204,10 +202,7 @@ async function readTexts(
   return { texts, body: hunt?.finding(parts) ?? null }
 }
 
-/**
- * So many bytes are never less than `share` as JSON: an escape, a line end and a character of UTF-8 take as many or
- * more.
- */
+/** Bytes of the part that give at least `share` bytes of JSON. */
 function bytesFor({ charset, flowed }: BodyPartRecord, share: number): number {
   if (/utf-?(?:16|32)|ucs/.test(charset ?? '')) return share * 4
   const lean = charset === null || /^(?:us-ascii|utf-?8|iso-8859-\d+|windows-\d+)$/.test(charset)
@@ -217,17 +212,17 @@ function bytesFor({ charset, flowed }: BodyPartRecord, share: number): number {
 function givenText(part: TextPart, text: string, whole: boolean, share: number): GivenText {
   const { end, bytes } = jsonPrefix(text, share)
   if (end === text.length) return { part, text, bytes, whole }
-  // A piece of a string keeps the whole string in memory: of a much larger one it is copied.
+  // A slice keeps the whole string in memory: a slice of a much larger string is copied.
   const piece = text.slice(0, end)
   return { part, text: end < text.length / 2 ? Buffer.from(piece).toString() : piece, bytes, whole: false }
 }
 
-/** Besides its search, what a character costs to be decoded and, of HTML, to be read. */
+/** Cost of a character besides its search: to decode it and to parse HTML. */
 const stepsToRead = 4
 
 /**
- * Part by part, so that no more than one is in memory for it. Little text is searched at once, much of it in another
- * thread. The message as a whole has its limits.
+ * Searches part by part, so that only one part is in memory. Small texts are searched in this thread, large texts in a
+ * worker. Size, cost and time are bounded for the message as a whole.
  */
 function createHunt({ search, owner }: Wanted, { config, searches }: ReadDeps) {
   let left = config.MAILROOM_BODY_SEARCH_MAX
@@ -249,7 +244,7 @@ function createHunt({ search, owner }: Wanted, { config, searches }: ReadDeps) {
   }
 
   return {
-    /** Bytes that are still to be searched; 0 = no more are wanted. */
+    /** Bytes that remain to be searched; 0 = the search is over. */
     get left(): number {
       return found === null && ended === null ? left : 0
     },
@@ -282,13 +277,10 @@ async function readHeaderBlock(
   return Object.fromEntries(Object.entries(headerObject(block)).map(([name, values]) => [canonicalName(name), values]))
 }
 
-/**
- * What is read is held several times over: as it came, as characters, folded for the search, and as the callback's
- * text.
- */
+/** A text is held several times: raw, as characters, folded for the search, and in the callback. */
 const heldTimes = 8
 
-/** What reading takes of memory, in bytes, by what the server said of the message. */
+/** Memory of a read, in bytes, from the sizes that the server gave for the message. */
 export function memoryFor(
   { config }: Pick<ReadDeps, 'config'>,
   message: MessageRecord,
@@ -304,13 +296,10 @@ export function memoryFor(
 }
 const headersMost = 4 * 1_048_576
 
-/** Abbreviations within registered names, such as Message-ID, MIME-Version and DKIM-Signature. */
+/** Abbreviations in registered names, such as Message-ID, MIME-Version and DKIM-Signature. */
 const capitals = new Set('arc bimi dkim id md5 mime mmhs mt pics sio spf tls vbr'.split(' '))
 
-/**
- * One spelling of a header field's name (given in lower case): each word begins with a capital letter, abbreviations
- * are in capitals.
- */
+/** 'message-id' → 'Message-ID': each word begins with a capital, abbreviations are in capitals. */
 function canonicalName(name: string): string {
   const words = name.split('-')
   return words

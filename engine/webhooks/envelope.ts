@@ -1,7 +1,6 @@
 /**
- * The body of a callback as bytes: envelope, signature, and the bound on its size. The texts of the bodies are cut
- * until it fits; what is too large even so is thinned step by step: headers, person_info, and at last the long lists.
- * The message itself stays one request away (resource_url).
+ * The body of a callback as bytes: envelope, signatures, and the bound on its size. Texts of bodies are cut until the
+ * body fits. A body that is still too large loses its headers, then person_info, then the ends of long lists.
  *
  * Each callback has two signatures:
  * - in the body, as the original service had it: `signature` = hex HMAC-SHA256, key = the developer's API secret, of
@@ -22,9 +21,9 @@ type Body = Readonly<Record<string, unknown>>
 export interface GivenText {
   readonly part: BodyPartRecord
   readonly text: string
-  /** Of the text as JSON, without its quotes. */
+  /** Length of the text as JSON, without its quotes. */
   readonly bytes: number
-  /** Nothing of the part is missing. */
+  /** The text is the whole part. */
   readonly whole: boolean
 }
 
@@ -34,7 +33,7 @@ export interface LinkedText extends GivenText {
 
 export interface Unsigned {
   readonly body: Body
-  /** Of each of message_data's bodies; null = they are only named. */
+  /** For message_data's bodies; null = bodies are listed without texts. */
   readonly texts: readonly LinkedText[] | null
 }
 
@@ -64,7 +63,7 @@ function serialize({ body, texts }: Unsigned, signature: ReturnType<typeof bodyS
   const data = body['message_data']
   if (!isMap(data)) return JSON.stringify({ ...body, ...signature })
   const write: Write = (some) => JSON.stringify({ ...body, message_data: some, ...signature })
-  // Nearly all fit as they are, and are written once.
+  // Nearly all callbacks fit uncut and are serialized once.
   if (total((texts ?? []).map(({ bytes }) => bytes)) <= maxBytes) {
     const asRead = (texts ?? []).map((one) => ({ ...one, content: one.text, cut: !one.whole }))
     const whole = write(texts === null ? data : withPieces(data, asRead))
@@ -75,7 +74,7 @@ function serialize({ body, texts }: Unsigned, signature: ReturnType<typeof bodyS
 
 type Write = (data: Body) => string
 
-/** What the callback has of a text. */
+/** The part of a text in the callback. */
 interface Piece extends LinkedText {
   readonly content: string
   readonly cut: boolean
@@ -91,7 +90,7 @@ function fitted(data: Body, texts: readonly LinkedText[], write: Write, maxBytes
   return withPieces(frame, pieces(texts.slice(0, shown), least, rest(frame)))
 }
 
-/** The first ones get what they want, but for the least that is kept for each of those behind. */
+/** First texts take the room that they need, except for the least share of each later text. */
 function pieces(texts: readonly LinkedText[], least: readonly number[], room: number): Piece[] {
   let left = room
   let kept = total(least.slice(0, texts.length))
@@ -147,18 +146,15 @@ function withShortLists(data: Body): Body {
   return Object.fromEntries(Object.entries(data).map(([name, value]) => [name, shortened(value)]))
 }
 
-/** JSON.stringify is fast, but writes what it measures: piece by piece, and the last ones ever more finely. */
+/** The end of a prefix is found in pieces, ever smaller: JSON.stringify is fast, but writes what it measures. */
 const pieceLengths = [65_536, 256, 1]
 
-/** However large the others are, each part may have this much of the callback. */
+/** The least share of each part in the callback, in bytes. */
 export function leastOf(room: number, parts: number): number {
   return Math.floor(Math.min(65_536, room / 8 / Math.max(1, parts)))
 }
 
-/**
- * The longest beginning of the text that takes no more than `room` bytes as JSON.stringify writes it in UTF-8, without
- * the quotes. `end`: where it ends, never within a character.
- */
+/** The longest prefix of the text with at most `room` bytes as JSON in UTF-8, without quotes. No character is split. */
 export function jsonPrefix(text: string, room: number): { readonly end: number; readonly bytes: number } {
   let end = 0
   let bytes = 0
@@ -174,21 +170,21 @@ export function jsonPrefix(text: string, room: number): { readonly end: number; 
   return { end, bytes }
 }
 
-/** Behind the second half of a pair rather than before it. */
+/** `at`, or the index after a surrogate pair that `at` would split. */
 function characterEnd(text: string, at: number): number {
   const isHigh = /[\ud800-\udbff]/.test(text.charAt(at - 1))
   return Math.min(text.length, isHigh && /[\udc00-\udfff]/.test(text.charAt(at)) ? at + 1 : at)
 }
 
-/** `bytes`: of the text that is worked on. `work` is one step, of some tens of milliseconds for 5 MiB. */
+/** `bytes`: length of the text. `work` is one step, of some tens of milliseconds for 5 MiB. */
 export type Pace = <T>(bytes: number, work: () => T) => Promise<T>
 
 const smallBytes = 262_144
 const longestRestMs = 100
 
 /**
- * Work on large texts, at a pace that leaves time for other work: one piece at a time, each in its own turn of the
- * event loop, and after each as much rest as it took. Small pieces are done at once.
+ * Runs work on large texts one step at a time, each in its own turn of the event loop, and rests after each step as
+ * long as it took. Work on small texts runs at once.
  */
 export function createPace(): Pace {
   const inOrder = createExclusive()
@@ -212,7 +208,7 @@ export function createPace(): Pace {
 /** `timestamp`: seconds since 1970. */
 function bodySignature(apiSecret: string, now: number) {
   const timestamp = Math.floor(now / 1000)
-  // Of a batch of random bytes that Node keeps ready.
+  // randomUUID is faster than randomBytes: Node keeps random bytes ready for it.
   const token = randomUUID().replaceAll('-', '')
   const signature = createHmac('sha256', apiSecret).update(`${timestamp}${token}`).digest('hex')
   return { timestamp, token, signature }
@@ -235,7 +231,7 @@ function keyBytes(secret: string): Buffer {
   return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
 }
 
-/** A secret of a webhook: `whsec_` and base64 of 32 random bytes (Standard Webhooks). */
+/** A webhook's new secret: `whsec_` and base64 of 32 random bytes (Standard Webhooks). */
 export function newSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }

@@ -1,15 +1,10 @@
 /**
- * What developers and operators may ask about the filters of webhooks.
+ * Questions of developers and operators about the filters of webhooks.
  *
- * `explain`: what happened to one message at one webhook, from the records: the events that were seen of it, how the
- * webhook was when they came, and the callbacks that were queued. A queued callback decides; only where there is none
- * are today's filters applied to the events that were seen.
- *
- * The trail of a message, for operators: the same for every webhook of its account.
- *
- * The dry run: what the filters say of stored messages. Over every email account that a webhook covers it takes the
- * last stored messages of all of them together: it reads the newest message of each account, and more only of those
- * accounts whose newest one may be among the last.
+ * - `explain`: what happened to one message at one webhook, from the records: the message's events, the webhook's state
+ *   at their time, and the queued callbacks. A queued callback decides. Without one, today's filters judge the events.
+ * - `trail`: the same for every webhook of the message's account, for operators.
+ * - `dryRun`: the filters' verdicts on the last stored messages of one account, or of all accounts of the webhook.
  */
 import { badParameter, toAppError } from '../errors.ts'
 import { yieldToLoop } from '../waits.ts'
@@ -32,13 +27,13 @@ import { judgeAtLength } from './searches.ts'
 import { activeAt, lookUpThread, newTarget, type Target } from './targets.ts'
 import type { WebhookParts } from './parts.ts'
 
-/** Who asks, by an API call. */
+/** The API call that asks. */
 export interface Asking {
-  /** Aborts when the caller does not wait for the answer any more. */
+  /** Aborts when the client has gone. */
   readonly signal: AbortSignal
-  /** The answer needs mail of this user from the mail server. Throws `rate_limited` when that is too much. */
+  /** Charges the user for a read of mail from the mail server. Throws `rate_limited` above the user's limit. */
   readonly reads: (userId: string) => void
-  /** false = no text is read for it: what only a text tells stays undecided. */
+  /** false = no text is read from the mail server: body_search stays undecided. */
   readonly texts?: boolean
 }
 
@@ -50,15 +45,14 @@ export interface DryRunRow {
 }
 
 export interface Explanation {
-  /** What was seen of the message. */
+  /** The message's events. */
   readonly changes: readonly ChangeRecord[]
-  /** A callback of it was due to go out. */
+  /** The filters let a callback of the message out. */
   readonly matched: boolean
   readonly verdicts: readonly FilterVerdict[]
   readonly deliveries: readonly OutboxRecord[]
 }
 
-/** What a question is about, and who asks. */
 interface Question extends WebhookParts {
   readonly target: Target
   readonly asking: Asking
@@ -66,34 +60,31 @@ interface Question extends WebhookParts {
 
 export function createQuestions(parts: WebhookParts) {
   const { store, targets } = parts
-  /** A webhook that is not in the cache (just removed, or unreadable) is judged by its record. */
+  /** A webhook that is not in memory (just removed, or unreadable) is judged by its record. */
   const questionOf = (webhook: WebhookRecord, asking: Asking): Question => {
     return { ...parts, target: targets.get(webhook.id) ?? newTarget(webhook), asking }
   }
   return {
-    /**
-     * The last `limit` stored messages of the account, or of all email accounts together that the webhook covers (of
-     * this user), each with the verdict of every filter.
-     */
+    /** The last `limit` stored messages of the account, or of all accounts in the coverage, each with all verdicts. */
     async dryRun(webhook: WebhookRecord, of: AccountRecord | Coverage, limit: number, asking: Asking) {
       const accounts = 'email' in of ? [of] : await coveredAccounts(store, of, 'user_id')
       return dryRun(questionOf(webhook, asking), accounts, limit)
     },
-    /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
+    /** The messages with this Message-ID or hosted id in the email accounts that the webhook covers. */
     async findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]> {
       const name = bareReference(reference)
       const covered = await coveredAccounts(store, webhook, 'message_id')
       return (await ofEach(covered, ({ id }) => store.messages.findAll(id, name, mostTwins))).flat()
     },
-    /** Why this message was or was not sent, from what was recorded when it came. */
+    /** Why this message was or was not sent, from the records of its arrival. */
     explain: (webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking) =>
       explain(questionOf(webhook, asking), account, message),
     /**
-     * The events that were seen of a message, and what each webhook of its account made of them. Callbacks are the
-     * newest ten of each webhook; `others`: of webhooks that are gone. No text of the mail is read.
+     * The message's events, and the verdicts of each webhook of its account. Callbacks are the newest ten of each
+     * webhook; `others` are those of removed webhooks. No text of the mail is read.
      */
     async trail(account: AccountRecord, message: MessageRecord, signal: AbortSignal) {
-      // An operator's question costs the user none of the calls to the mail server.
+      // The user is not charged for an operator's question.
       const asking = { signal, reads: () => undefined, texts: false }
       const hearing = targets.of(account)
       const ways = []
@@ -114,11 +105,11 @@ export function createQuestions(parts: WebhookParts) {
   }
 }
 
-/** Of the trail of a message. */
+/** Bounds of a trail. */
 const [mostWebhooks, mostCallbacks, mostEvents] = [20, 10, 20]
 
 const mostDeliveries = 100
-/** Messages of an account that have one Message-ID: those that senders repeat it in have no end. */
+/** Messages of an account with the same Message-ID. Some senders repeat one in every message. */
 const mostTwins = 100
 
 async function explain(question: Question, account: AccountRecord, message: MessageRecord): Promise<Explanation> {
@@ -137,12 +128,12 @@ async function explain(question: Question, account: AccountRecord, message: Mess
   return { changes, matched: verdicts.every(({ matched }) => matched), verdicts, deliveries }
 }
 
-/** Every filter has said yes: at once, or when the callback was about to go out. */
+/** Every filter matched, at the event or before the attempt. */
 function isDecided(row: OutboxRecord): boolean {
   return row.data['undecided'] !== true || row.state === 'delivered' || row.attempts.length > 0
 }
 
-/** What today's filters cannot say any more (the body is gone) the callback itself says. */
+/** A filter that cannot judge any more (the body is gone) takes its verdict from the callback. */
 function sentVerdicts(
   { webhook, matcher }: Target,
   message: MessageRecord,
@@ -162,7 +153,7 @@ function sentVerdicts(
   return [delivery, ...editNote(webhook, event.at), ...filters]
 }
 
-/** `waiting`: callbacks that no filter has let out. */
+/** `waiting`: callbacks that the filters have not let out. */
 function unsentVerdicts(
   webhook: WebhookRecord,
   best: Judged<ChangeRecord> | null,
@@ -177,19 +168,19 @@ function unsentVerdicts(
   return [...circumstances(webhook, best.event.at, dropped), ...dropped, ...best.verdicts]
 }
 
-/** Of events that the filters judge alike, one that the webhook was there for says more. */
+/** Events while the webhook was active come first: they explain more than the others. */
 function heardFirst(webhook: WebhookRecord, changes: readonly ChangeRecord[]): ChangeRecord[] {
   const noticed = ({ at }: ChangeRecord) => webhook.createdAt <= at && activeAt(webhook, at) !== false
   return [...changes.filter(noticed), ...changes.filter((change) => !noticed(change))]
 }
 
-/** Why the event made no callback, whatever the filters of today say. */
+/** The webhook's state at the event: reasons for no callback besides today's filters. */
 function circumstances(webhook: WebhookRecord, at: number, dropped: readonly FilterVerdict[]): FilterVerdict[] {
   const { createdAt } = webhook
   if (createdAt > at)
     return [verdict('created', false, `the webhook was made at ${time(createdAt)}, after the event of ${time(at)}`)]
   const active = activeVerdict(webhook, at)
-  // It was on, it is not known to have been off, and nothing was queued: the filters of that time said no.
+  // The webhook was active and nothing was queued, so the filters of that time refused the event.
   const refused = active.matched && dropped.length === 0
   return [active, ...editNote(webhook, at).map((one) => (refused ? { ...one, matched: false } : one))]
 }
@@ -228,9 +219,8 @@ const nowhere: FilterVerdict = {
 }
 
 /**
- * The last `limit` stored messages of these accounts together, each with the verdicts of the filters on every event
- * that was seen of it, and on its arrival as if it came now: a message that was there before the account was added has
- * no event, and that of an old one is no longer in the log.
+ * The last `limit` stored messages of these accounts together. The filters judge every event of a message, and its
+ * arrival as if it came now: mail from before the account was added, and old mail, has no event in the log.
  */
 async function dryRun(question: Question, accounts: readonly AccountRecord[], limit: number): Promise<DryRunRow[]> {
   const { store } = question
@@ -255,6 +245,7 @@ interface Stored {
   readonly message: MessageRecord
 }
 
+/** Reads the newest message of each account, then more of the accounts whose newest message may be among the last. */
 async function lastMessages(
   store: Pick<Store, 'messages'>,
   accounts: readonly AccountRecord[],
@@ -279,19 +270,18 @@ async function lastMessages(
 
 type Dated = { readonly message: Pick<MessageRecord, 'id' | 'sentAt'> }
 
-/** The order of a list of messages. */
 function newestFirst({ message: left }: Dated, { message: right }: Dated): number {
   return right.sentAt - left.sentAt || (left.id < right.id ? 1 : -1)
 }
 
-/** Of the store, one for each account. */
+/** Reads of the store, one for each account. */
 const questionsAtOnce = 20
-/** More questions would keep the call, and the store, for too long. */
+/** More reads would keep the call, and the store, for too long. */
 const mostAccounts = 10_000
 
 type Coverage = Pick<WebhookRecord, 'developerId' | 'userId'>
 
-/** `narrower`: the parameter that asks for less, for the error when there are too many. */
+/** Throws `bad_request` for more than `mostAccounts`; the error names `narrower`, the parameter that asks for fewer. */
 export async function coveredAccounts(
   store: Pick<Store, 'accounts'>,
   { developerId, userId }: Coverage,
@@ -330,9 +320,7 @@ interface Judged<TEvent> extends Judgement {
   readonly event: TEvent
 }
 
-/**
- * The most favourable event decides; bodies and threads are looked up only when nothing else says no. null = no event.
- */
+/** The most favourable event decides. Bodies and threads are read only if no other filter refuses. null = no event. */
 async function judgeBest<TEvent extends MessageEvent>(
   question: Question,
   account: AccountRecord,
@@ -355,7 +343,7 @@ async function judgeBest<TEvent extends MessageEvent>(
 
 const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
 
-/** The same search as before a callback, when there is such a filter; it may stay undecided, with the reason. */
+/** body_search as before a callback, if the webhook has this filter. The finding may stay undecided, with a reason. */
 async function searchBody(question: Question, { userId }: AccountRecord, message: MessageRecord): Promise<Known> {
   const { target, asking, budget } = question
   const { bodySearch } = target.matcher
@@ -364,7 +352,7 @@ async function searchBody(question: Question, { userId }: AccountRecord, message
   asking.reads(userId)
   const { developerId } = target.webhook
   const bytes = memoryFor(question, message, nothingGiven, true)
-  // What a developer's questions share.
+  // All questions of a developer share one part of the budget.
   const release = await budget.take('contents', { developerId, part: 'searches' }, bytes)
   if (release === null) return undecided('not searched: many large messages are being read; ask again')
   try {

@@ -1,18 +1,17 @@
 /**
- * Historical scans (receive_historical): messages that were there before, newest to oldest, in lane 1 behind all live
- * mail. How far a scan is stands in the store, so that a restart goes on there. At application level for accounts added
- * after the webhook was made, at user level for the user's accounts; each starts when the account's first sync is
- * complete.
+ * Historical scans (receive_historical): callbacks for mail from before the webhook, newest to oldest, in lane 1 behind
+ * all live mail. A scan's progress is in the store, so that it continues after a restart. A user's webhook scans the
+ * user's accounts; an application's webhook scans accounts added after it. A scan starts when the account's first sync
+ * is complete.
  *
- * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side
- * by side. A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds
- * up no other.
+ * Webhooks take turns, and so do the accounts of a webhook: a page at a time, each followed by a pause, a few webhooks
+ * side by side. A webhook with a large backlog waits and does not delay others.
  *
- * A message that already had a live callback (a row says that it came, was sent, or came into a folder) gets no second
- * one, and neither does one that came since the webhook was made and so long ago that its rows are no longer kept.
+ * A message already delivered live is not sent again as historical: a live row says that it arrived, was sent, or came
+ * into a folder, or the row is older than the retention.
  *
- * Old mail that is read after the first sync, as of a folder that was refused or appears, may lie where the scan has
- * passed: its rows are written with the batch that reads it. Where the scan comes to it as well, it is the same row.
+ * Old mail that is synced after the first sync (a folder was refused or is new) may lie where the scan has passed: the
+ * batch that stores it also plans its rows. The scan makes the same row ids.
  */
 import PQueue from 'p-queue'
 import { toAppError } from '../errors.ts'
@@ -32,7 +31,7 @@ export class History {
   readonly #deps: WebhookParts
   readonly #stopped = new AbortController()
   readonly #scans = createScans((webhookId, accountId) => this.#play(webhookId, accountId), this.#stopped.signal)
-  /** Time of the last page's rows: they sort by it. */
+  /** Time of the last page's rows, ever increasing: rows sort by it. */
   #lastAt = 0
 
   constructor(deps: WebhookParts) {
@@ -70,7 +69,7 @@ export class History {
     if (isScanned(webhook, account)) this.#scans.add(webhook.id, account.id)
   }
 
-  /** For old mail that was not in the index until now. A scan that has yet to begin comes to it. */
+  /** Rows for old mail that is new in the index. Without rows where the scan has not begun: it will reach the mail. */
   async rowsOfOld(owner: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]> {
     const { targets, store } = this.#deps
     const wanting = targets.of(owner).filter(({ webhook }) => isScanned(webhook, owner))
@@ -83,13 +82,13 @@ export class History {
     return rows
   }
 
-  /** That the first sync is complete is noted later than the scan begins, or a crash comes in between. */
+  /** The scan may begin before `initialSyncAt` is stored, or a crash may come in between. */
   async #hasBegun({ id }: WebhookRecord, account: AccountRecord): Promise<boolean> {
     if (account.resume.initialSyncAt !== null || this.#scans.has(id, account.id)) return true
     return (await this.#deps.store.webhooks.scan(id, account.id)) !== null
   }
 
-  /** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
+  /** Scans a page, then pauses to leave the store to live mail. Never rejects. */
   async #play(webhookId: string, accountId: string): Promise<PageEnd> {
     const { log, config } = this.#deps
     const end = await this.#step(webhookId, accountId).catch((error: unknown) => {
@@ -146,7 +145,7 @@ export class History {
 
 const mostRows = 1000
 
-/** It had a live callback, or may have had one. Not looked for with back-filled mail, which has no first change. */
+/** The message had, or may have had, a live callback. Back-filled mail has no first change, so it had none. */
 async function wasLive(deps: WebhookParts, webhook: WebhookRecord, message: MessageRecord): Promise<boolean> {
   const { id, firstChangeId, indexedAt } = message
   const keptFrom = deps.now() - deps.config.MAILROOM_DELIVERY_RETENTION
@@ -167,15 +166,15 @@ function isWanted({ receiveHistorical, active }: WebhookRecord): boolean {
 }
 
 /**
- * `more`, `done`: after a page that was scanned. `nothing`: there was none to scan, and there will be none. `wait`: not
- * now, and not for the other accounts of this webhook either.
+ * `more`, `done`: a page was scanned. `nothing`: the account has nothing to scan. `wait`: the webhook has to wait, with
+ * all its accounts.
  */
 type PageEnd = 'more' | 'done' | 'nothing' | 'wait'
 
 interface Scan {
-  /** Those that are not scanned through. */
+  /** Accounts that are not completely scanned. */
   readonly accounts: Set<string>
-  /** Counts what was asked for: what a page under way meanwhile found may be out of date. */
+  /** Counts calls of `add`: after a call, the result of the page under way is out of date. */
   asked: number
   woken: AbortController
 }
@@ -183,10 +182,7 @@ interface Scan {
 const firstWaitMs = 1_000
 const longestWaitMs = 30_000
 
-/**
- * Webhooks take turns, and the accounts of a webhook; of one webhook one page is under way at a time. A webhook that
- * has to wait is left out for a second, and twice as long each time after that.
- */
+/** One page of a webhook is under way at a time. A webhook that has to wait pauses for a second, then twice as long. */
 export function createScans(
   page: (webhookId: string, accountId: string) => Promise<PageEnd>,
   stopped: AbortSignal,
@@ -202,7 +198,7 @@ export function createScans(
       const [accountId = ''] = accounts
       const { asked } = scan
       const end = await pages.add(() => (stopped.aborted ? 'wait' : page(webhookId, accountId)))
-      // To the end: every account gets its turn.
+      // The account goes to the end of the set, so that accounts take turns.
       accounts.delete(accountId)
       if (scan.asked !== asked || end === 'more' || end === 'wait') accounts.add(accountId)
       waits = end === 'wait' ? waits + 1 : 0
@@ -216,7 +212,7 @@ export function createScans(
 
   return {
     has: (webhookId: string, accountId: string): boolean => scans.get(webhookId)?.accounts.has(accountId) ?? false,
-    /** The account is to be scanned. A webhook that was left out is asked again. */
+    /** Adds the account, and ends the webhook's wait. */
     add(webhookId: string, accountId: string): void {
       const known = scans.get(webhookId)
       const scan = known ?? { accounts: new Set<string>(), asked: 0, woken: new AbortController() }

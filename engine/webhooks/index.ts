@@ -1,4 +1,4 @@
-/** Webhooks: from stored changes to signed callbacks. */
+/** The webhooks' room: from stored changes to signed callbacks. */
 import { EventEmitter } from 'node:events'
 import type { ChangeListener } from '../accounts/types.ts'
 import { toAppError } from '../errors.ts'
@@ -29,7 +29,7 @@ export function createWebhooks(deps: WebhooksDeps) {
   const works = createWorks(deps)
   const { parts, actors, composer } = works
   const streams = createStreams(deps.log)
-  /** Where the chart has nothing timed, a callback may still wait for its own next attempt. */
+  /** Adds the next attempt of a blocked callback when the chart itself has no timer. */
   const timed = <T extends PoolFacts>(facts: T): T => {
     const at = facts.next === null ? actors.channel(facts.id)?.lines.nextRelease() : null
     return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
@@ -38,22 +38,22 @@ export function createWebhooks(deps: WebhooksDeps) {
     ...createAdmin({ ...parts, ...works }),
     ...createQuestions(parts),
     ...createListener(works, streams.notify),
-    /** Starts what belongs to these slots. */
+    /** Starts the webhooks of these slots. */
     gained: (slots: readonly number[]) => gained(works, slots),
-    /** Ends what belongs to these slots. */
+    /** Ends the webhooks of these slots. */
     shed: (slots: readonly number[]) => shed(works, slots),
-    /** Another node has made it, changed it, or removed it. */
+    /** Another node has made, changed or removed the webhook. */
     rereadWebhook: (webhookId: string) => rereadWebhook(works, webhookId),
     rereadChannel: (channelId: string) => works.actors.reread(channelId),
     stopAll: () => stopAll(works),
-    /** What a callback says, as it would be made now, without texts of the mail and signatures; or why it cannot be. */
+    /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
     preview: composer.preview,
-    /** The developer's secret is another one, or its key is revoked or in force again: callbacks follow at once. */
+    /** The developer's secret was changed, or its key was revoked or restored: waiting callbacks are tried at once. */
     keyChanged(developerId: string): void {
       composer.forgetKey(developerId)
       actors.release()
     },
-    /** A user or account was added, edited or removed. */
+    /** Call after a user or account was added, edited or removed. */
     forget(userId: string): void {
       composer.forget(userId)
       if (!deps.store.nodes.owns(userId)) works.tell({ what: 'user', id: userId })
@@ -61,29 +61,32 @@ export function createWebhooks(deps: WebhooksDeps) {
         deps.log.warn({ userId, err: toAppError(error) }, 'webhooks of a removed user not ended yet'),
       )
     },
-    /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */
+    /** Calls the listener for each stored live change of the accounts. Returns the function that unsubscribes. */
     subscribe: streams.subscribe,
     view(webhookId: string) {
       const view = actors.registry.view(webhookId)
       return view && timed(view)
     },
-    /** Behind what a callback waits; null = it is finished. */
+    /** Why a callback waits; null = it is finished. */
     waits: (row: OutboxRecord): Waits | null => (row.state === 'pending' ? waitsOf(actors, row) : null),
-    /** Sends failed callbacks like these again; see requeues.ts. */
+    /** Sends the failed callbacks of the filter again; see requeues.ts. */
     resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
     resending: () => works.resends.current(),
     several: parts.targets.several,
     all: parts.targets.every,
-    /** All channels of this node or these, also those of bare URLs (their ids start with u), without their steps. */
+    /** All channels of this node, or these, without steps. Channels of bare URLs (ids start with u) are included. */
     facts: (ids?: readonly string[]) => actors.registry.facts(ids).map(timed),
     countTags: () => actors.registry.countTags(),
   }
 }
 
-/** `receiver`: it fails, and one callback is tried at `until`; `callback`: an earlier one of the same email account. */
+/**
+ * Why a callback waits. `receiver`: the receiver fails, one callback is tried at `until`. `callback`: an earlier
+ * callback of the account is blocked until `until`.
+ */
 export interface Waits {
   readonly behind: 'receiver' | 'callback' | 'schedule' | 'turn'
-  /** Id of the callback. */
+  /** Id of the earlier callback. */
   readonly callback: string | null
   /** Milliseconds since 1970. */
   readonly until: number | null
@@ -135,7 +138,7 @@ function createWorks(deps: WebhooksDeps) {
   return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, hasShared: false }
 }
 
-/** Webhooks of the application come with the first slots. */
+/** An application's webhooks are loaded with the first slots. */
 async function gained(works: Works, slots: readonly number[]): Promise<void> {
   const { parts, actors, redeliveries, history } = works
   const { targets, store } = parts
@@ -183,7 +186,7 @@ async function stopAll({ parts, http, recorder, actors, history, redeliveries, r
   await http.close()
 }
 
-/** What the email accounts say. */
+/** The listener for changes of the email accounts. */
 function createListener(
   { parts, actors, history, composer }: Works,
   notify: (accountId: string) => void,
@@ -204,10 +207,10 @@ function createListener(
     },
     async initialSyncDone(account) {
       const row = syncRow(account, now())
-      // Its id is the account's: it goes out once, however often this is called.
+      // The row's id comes from the account's: it goes out once, however often this is called.
       if (row !== null) {
         await store.outbox.enqueue([row])
-        // One that is there already may be unsent: the answer to its first writing may have been lost.
+        // The row may be unsent from an earlier call whose answer was lost.
         actors.reread(row.channelId)
       }
       history.accountReady(account)
@@ -215,7 +218,7 @@ function createListener(
   }
 }
 
-/** Removing a user removes its webhooks from the store; their actors end here. */
+/** Ends the actors of webhooks that the store has removed together with their user. */
 async function dropRemoved({ parts, actors }: Works, userId: string): Promise<void> {
   for (const { webhook } of parts.targets.of({ userId, developerId: '' })) {
     if ((await parts.store.webhooks.get(webhook.id)) !== null) continue
@@ -224,7 +227,7 @@ async function dropRemoved({ parts, actors }: Works, userId: string): Promise<vo
   }
 }
 
-/** Live changes for the event stream, by account. A listener that throws is dropped. */
+/** Passes live changes to the event stream, by account. A listener that throws is dropped. */
 function createStreams(log: Logger) {
   const changes = new EventEmitter().setMaxListeners(0)
   return {

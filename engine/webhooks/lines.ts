@@ -1,25 +1,25 @@
 /**
- * What a channel holds in memory of its outbox: the rows that were read and wait for their turn, at most `capacity` in
- * all, however many wait in the store. No I/O and no clock: the channel reads the store when `wantsRead` says so.
+ * The part of a channel's outbox in memory: at most `capacity` rows that wait for their turn, however many the store
+ * has. No I/O and no clock: the channel reads the store when `wantsRead` is true.
  *
- * The rows of an account here are the first of what the store has pending for it, without holes. While some are here,
- * or one is on its way, a read leaves the account out. Live rows (lane 0) go before historical ones (lane 1), in an
- * account and over accounts.
+ * An account's rows in memory are the first of its pending rows in the store, without gaps. While some are in memory or
+ * under way, a read leaves the account out. Live rows (lane 0) go before historical rows (lane 1), within an account
+ * and over all accounts.
  */
 import type { OutboxRecord } from '../store/records.ts'
 
-/** The rows of one account; rows without an account (there are few) are one line. */
+/** The rows of one account. The few rows without an account share a line. */
 interface Line {
   rows: OutboxRecord[]
-  /** Rows on their way: one, and perhaps one that is sent by hand. */
+  /** Rows under way: one, and perhaps one of `sendNow`. */
   busy: number
-  /** The store may have more of them: to be read when these have gone. */
+  /** The store may have more rows of the account, to be read after these. */
   more: boolean
 }
 
 export interface ReadPlan {
   readonly exceptAccounts: readonly string[]
-  /** Of these accounts live rows alone are read. */
+  /** Only live rows of these accounts are read. */
   readonly exceptHistorical: readonly string[]
   readonly limit: number
 }
@@ -31,9 +31,9 @@ function keyOf(row: OutboxRecord): string {
 export class Lines {
   readonly #capacity: number
   readonly #lines = new Map<string, Line>()
-  /** Account → its first row, and when it is due. When that is historical (lane 1), live ones go out meanwhile. */
+  /** Account → its blocked first row. A historical row (lane 1) does not block live rows. */
   readonly #waits = new Map<string, Pick<OutboxRecord, 'id' | 'dueAt' | 'lane'>>()
-  /** The store may have rows of accounts that have no line; `urgent`: live ones. */
+  /** The store may have rows of accounts without a line; `urgent`: live rows. */
   #unread = true
   #urgent = false
 
@@ -41,7 +41,7 @@ export class Lines {
     this.#capacity = capacity
   }
 
-  /** Rows were just stored: they are read in their turn. Historical ones in memory give way to live ones. */
+  /** Rows were just stored: their accounts are read later. Historical rows leave the memory when live rows need it. */
   stored(rows: readonly OutboxRecord[]): void {
     for (const row of rows) this.#stored(row)
     if (!this.#urgent || this.#size() < this.#capacity) return
@@ -60,24 +60,24 @@ export class Lines {
     if (line !== undefined) this.#dropHistorical(key, line)
   }
 
-  /** Rows may have been written that `stored` was not called for. */
+  /** Rows may have been stored without a call of `stored`. */
   readAgain(): void {
     for (const line of this.#lines.values()) line.more = true
     this.#unread = true
   }
 
-  /** A row could be taken. */
+  /** true = a row can be taken. */
   isReady(): boolean {
     return (this.#ready(0) ?? this.#ready(1)) !== undefined
   }
 
-  /** The next row to send; nothing else of its account goes out until `finish` or `block`. */
+  /** The next row to send. Its account's other rows wait until `finish` or `block`. */
   take(allow: { readonly historical: boolean }): OutboxRecord | null {
     const [key, line] = this.#ready(0) ?? (allow.historical ? this.#ready(1) : undefined) ?? []
     const row = line?.rows.shift()
     if (key === undefined || line === undefined || row === undefined) return null
     line.busy += 1
-    // To the end: every account gets its turn.
+    // The account goes to the end of the map, so that accounts take turns.
     this.#lines.delete(key)
     this.#lines.set(key, line)
     return row
@@ -93,10 +93,7 @@ export class Lines {
     return this.#lines.entries().find(([, line]) => line.busy === 0 && line.rows[0]?.lane === lane)
   }
 
-  /**
-   * A row that did not come from here (a probe's, one that is sent by hand) is on its way, until `finish`, `block` or
-   * `free`.
-   */
+  /** A row that was not taken from here (of a probe or `sendNow`) is under way, until `finish`, `block` or `free`. */
   claim(row: OutboxRecord): void {
     const line = this.#lines.getOrInsert(keyOf(row), { rows: [], busy: 0, more: true })
     this.#keep(line, [])
@@ -108,7 +105,7 @@ export class Lines {
     if (line !== undefined) this.#tidy(keyOf(row), line)
   }
 
-  /** The row is due at `until`: nothing of its account goes out before, or of a historical row nothing historical. */
+  /** The row is due at `until` and blocks its account until then; a historical row blocks historical rows only. */
   block(row: OutboxRecord, until: number): void {
     const key = keyOf(row)
     const line = this.#leave(row)
@@ -123,7 +120,7 @@ export class Lines {
     this.#tidy(key, line)
   }
 
-  /** A row that was sent by hand is back: what is known of its account is out of date. */
+  /** A row of `sendNow` has ended: the account's rows in memory are out of date. */
   free(row: OutboxRecord): void {
     const key = keyOf(row)
     this.#waits.delete(key)
@@ -133,7 +130,7 @@ export class Lines {
     this.#tidy(key, line)
   }
 
-  /** Rows that were due later are due now: their accounts are read again. Infinity: all. */
+  /** Unblocks accounts whose row is due by `now`; they are read again. Infinity = all. */
   release(now: number): void {
     for (const [key, { dueAt }] of this.#waits) {
       if (dueAt > now) continue
@@ -144,19 +141,19 @@ export class Lines {
     }
   }
 
-  /** Time of the next release; null when nothing waits for its time. */
+  /** When the first blocked row is due; null = none is blocked. */
   nextRelease(): number | null {
     const first = this.#waits.values().reduce((soonest, { dueAt }) => Math.min(soonest, dueAt), Infinity)
     return first === Infinity ? null : first
   }
 
-  /** The row, perhaps this one, that holds this one up, and until when; null = none does. */
+  /** The row that blocks this row (perhaps itself), and until when; null = the row is not blocked. */
   waitOf(row: OutboxRecord): Pick<OutboxRecord, 'id' | 'dueAt'> | null {
     const wait = this.#waits.get(keyOf(row))
     return wait !== undefined && wait.lane <= row.lane ? wait : null
   }
 
-  /** A row that waits here for its turn was changed in the store. false = it does not wait here. */
+  /** Replaces a row that was changed in the store. false = the row is not in memory. */
   renew(row: OutboxRecord): boolean {
     const rows = this.#lines.get(keyOf(row))?.rows ?? []
     const index = rows.findIndex(({ id }) => id === row.id)
@@ -164,7 +161,7 @@ export class Lines {
     return index >= 0
   }
 
-  /** Accounts with rows here or on their way. */
+  /** Accounts with rows in memory or under way. */
   accounts(): string[] {
     return [...this.#lines.keys()]
   }
@@ -187,7 +184,7 @@ export class Lines {
   }
 
   endRead(rows: readonly OutboxRecord[], plan: ReadPlan, now: number): void {
-    // What was stored during the read may be missing from its answer.
+    // The store may have more rows than the limit.
     if (rows.length >= plan.limit) this.#unread = true
     for (const [key, own] of Map.groupBy(rows, keyOf)) {
       const busy = this.#lines.get(key)
@@ -196,7 +193,7 @@ export class Lines {
     }
   }
 
-  /** A row that is due later holds up those behind it. */
+  /** A row that is due later blocks the rows behind it. */
   #add(key: string, rows: OutboxRecord[], now: number): void {
     const index = rows.findIndex(({ dueAt }) => dueAt > now)
     const due = index < 0 ? rows : rows.slice(0, index)
@@ -207,12 +204,12 @@ export class Lines {
     this.#lines.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
   }
 
-  /** The read failed, or its answer is out of date. */
+  /** The read failed, or its rows are out of date. */
   abortRead(): void {
     this.#unread = true
   }
 
-  /** Forgets all rows that are not on their way; everything is to be read again. A read under way must not be ended. */
+  /** Forgets all rows that are not under way. A read that began before must not call `endRead`. */
   reset(): void {
     for (const [key, line] of this.#lines) {
       line.rows = []
@@ -224,12 +221,11 @@ export class Lines {
     this.#urgent = false
   }
 
-  /** Rows in memory. */
   #size(): number {
     return this.#lines.values().reduce((sum, { rows }) => sum + rows.length, 0)
   }
 
-  /** One of the account's rows is not on its way any more. */
+  /** A row of the account is no longer under way. */
   #leave(row: OutboxRecord): Line | undefined {
     const line = this.#lines.get(keyOf(row))
     if (line !== undefined) line.busy -= 1
@@ -247,7 +243,7 @@ export class Lines {
     line.rows = rows
   }
 
-  /** A line without rows goes. */
+  /** Removes the line if it has no rows. */
   #tidy(key: string, line: Line): void {
     if (line.busy > 0 || line.rows.length > 0) return
     this.#lines.delete(key)

@@ -1,17 +1,16 @@
 /**
- * Filters of a webhook, compiled once and asked for every event. All filters of a webhook have to match (AND); the
- * items of one comma list are alternatives (OR). Every filter gives a verdict with its reason, so that the dry run and
- * `explain` can show them.
+ * Filters of a webhook, compiled once and applied to every event. All filters of a webhook have to match (AND); the
+ * items of one comma list are alternatives (OR). Every filter gives a verdict with its reason, for `explain` and the
+ * dry run.
  *
- * Two filters may have to wait: a body is only known at delivery (contents.ts), and a thread named by a Message-ID that
- * the message itself does not carry has to be looked up, as have the messages that it answers. Their answer is
- * "undecided" then: the event is queued, and judged again at delivery. So is that of a filter that would hold the
- * thread for long (many patterns on thousands of recipients): it is judged in another thread (searches.ts).
+ * A filter is "undecided" while its answer needs a look-up: a body is read only before the callback (contents.ts), and
+ * a thread may have to be looked up by a Message-ID. The event is then queued and judged again before the callback. A
+ * filter that would hold the event loop (many patterns on thousands of recipients) is judged in a worker (searches.ts).
  *
- * Which events a webhook gets: without options a message's first event; with `receive_all_changes` every one; with a
- * folder filter every one that puts the message into that folder, its arrival too, or takes it out of it, its deletion
- * too. Drafts make no callback without `receive_drafts`; one that is sent under the same identity makes one when it
- * reaches its first folder without the \Draft flag: for the developer that is the message's first event.
+ * Events that a webhook gets: without options a message's first event; with `receive_all_changes` every event; with a
+ * folder filter every event that puts the message into the folder (its arrival too) or takes it out (its deletion too).
+ * Drafts make no callback without `receive_drafts`. A draft that is sent under the same identity makes its first event
+ * when it reaches its first folder without the \Draft flag.
  */
 import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/addresses.ts'
@@ -26,7 +25,7 @@ import type {
 } from '../store/records.ts'
 import { compilePatterns, costOf, fold, type Grammar, type Pattern } from './patterns.ts'
 
-/** The filters: name in the record → parameter on the wire, which errors, verdicts and reasons speak of. */
+/** Name of a filter in the record → its parameter in the API, which errors, verdicts and reasons name. */
 export const filterParameters = {
   to: 'filter_to',
   from: 'filter_from',
@@ -44,36 +43,35 @@ export const filterParameters = {
 type FilterName = keyof WebhookFilters
 export type FilterParameter = (typeof filterParameters)[FilterName]
 
-/** What `explain` says besides the filters: how things were when the event came. */
+/** Verdicts of `explain` besides the filters: the state of webhook and callback at the event. */
 export type Circumstance = 'event' | 'created' | 'active' | 'edited' | 'delivery'
 
-/** What one filter says of one message. */
 export interface FilterVerdict {
   readonly filter: FilterParameter | 'receive_drafts' | 'receive_all_changes' | Circumstance
   readonly matched: boolean
   readonly why: string
 }
 
-/** What is known at the time of asking, beyond event and message. Absent = not known yet. */
+/** Results of look-ups for a judgement, beyond event and message. Absent = not looked up yet. */
 export interface Known {
-  /** What the search in the text parts has come to. */
+  /** Result of body_search. */
   readonly body?: Finding
-  /** Thread ids that the webhook's thread reference leads to in this account. */
+  /** Thread ids that belong to the webhook's thread reference in this account. */
   readonly threads?: ReadonlySet<string>
-  /** The stored messages that this one answers, and those that they answer. */
+  /** The stored messages that this message answers, and those that they answer. */
   readonly ancestors?: readonly MessageRecord[]
-  /** A folder's name as the API shows it. Absent = as the server writes it. */
+  /** Server path → the folder's name as the API shows it. Absent = the path. */
   readonly folderName?: (path: string) => string
-  /** true = filters may take as long as they need: no other work waits for this thread. */
+  /** true = filters have no bound on their cost: the judgement runs in a worker. */
   readonly unhurried?: boolean
 }
 
 export interface Judgement {
   readonly outcome: 'match' | 'no' | 'undecided'
   readonly verdicts: readonly FilterVerdict[]
-  /** Filters that have to look something up first; their verdicts say no until then. */
+  /** Filters that need a look-up; their verdicts are not matched until then. */
   readonly undecided: readonly FilterParameter[]
-  /** Of them those that wait for nothing but a thread where they may take long. */
+  /** Those of `undecided` that only need a worker. */
   readonly long: readonly FilterParameter[]
 }
 
@@ -83,12 +81,12 @@ export interface Finding {
   readonly why: string
 }
 
-/** Whether so much may still be done at once, in this thread. */
+/** Charges the cost (see costOf) to the judgement. false = too much for the event loop. */
 type Afford = (cost: number) => boolean
 
 type Check = (event: MessageEvent, message: MessageRecord, known: Known, afford: Afford) => Finding
 
-/** Of one judgement, in this thread: some 10 ms (see costOf). */
+/** Bound on the cost (see costOf) of one judgement in the main thread: some 10 ms. */
 export const mostCost = 600_000
 
 const long: Finding = { matched: null, why: 'too much to look through at once' }
@@ -98,17 +96,17 @@ const folderGrammar: Grammar = { list: false, wildcards: 'no brackets', anchorin
 const subjectGrammar: Grammar = { ...folderGrammar, anchoring: 'within' }
 const bodyGrammar: Grammar = { list: false, wildcards: 'all', anchoring: 'within' }
 
-/** Of one name of a thousand characters: many of them are tried in one call. */
+/** Bound on the cost for a name of a thousand characters: one call may try many names. */
 const mostNameCost = 200_000
 
-/** For lists of files: names as filter_file_name takes them. Throws `bad_request` like `compileMatcher`. */
+/** A test for file names, with the patterns of filter_file_name. Throws `bad_request` like `compileMatcher`. */
 export function compileFileName(parameter: string, text: string): (name: string) => boolean {
   const patterns = compilePatterns(parameter, text, listGrammar)
   if (costOf(patterns, ['x'.repeat(1000)]) > mostNameCost) throw badParameter(parameter, 'takes too long to look for')
   return (name) => patterns.some((pattern) => pattern.matches(name))
 }
 
-/** What decides which events a webhook gets. */
+/** The fields of a webhook that decide which events match. */
 export type Rules = Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>
 
 export type Matcher = ReturnType<typeof compileMatcher>
@@ -151,7 +149,7 @@ export function compileMatcher(webhook: Rules) {
 
 export type BodySearch = ReturnType<typeof compileBodySearch>
 
-/** The filter body_search, for who reads the text. `steps`: what one character may cost, as of a pattern. */
+/** The filter body_search. `steps`: the cost of one character, as in Pattern. */
 export function compileBodySearch(wanted: string) {
   const patterns = compilePatterns(filterParameters.bodySearch, wanted, bodyGrammar)
   const steps = patterns.reduce((sum, pattern) => sum + pattern.steps, 0)
@@ -189,7 +187,7 @@ function namesAndAddresses(addresses: readonly Address[]): string[] {
   return addresses.flatMap(({ email, name }) => [email, name]).filter((text) => text !== '')
 }
 
-/** Each domain and its parents, and `@domain` for those who write it so. */
+/** Each domain, its parents, and the domain as `@domain`. */
 function domains(addresses: readonly Address[]): string[] {
   const found = new Set<string>()
   for (const { email } of addresses) {
@@ -217,7 +215,7 @@ function shown(value: string): string {
   return `"${value.length > 80 ? `${value.slice(0, 79)}…` : value}"`
 }
 
-/** With both folder filters, each speaks on its own direction only. */
+/** With both folder filters, each judges its own direction only. */
 function folderCheck(patterns: readonly Pattern[], direction: 'added' | 'removed', both: boolean): Check {
   return (event, _message, { folderName = (path) => path }, afford) => {
     const move = moves[event.kind]
@@ -260,14 +258,14 @@ function threadCheck(reference: string): Check {
   }
 }
 
-/** Every id that names the message's thread, or a message of it. */
+/** Every id of the message's thread, and of messages in it. */
 function threadNames(message: MessageRecord): string[] {
   const { emailMessageId, inReplyTo, references } = message
   const named = [emailMessageId, inReplyTo].filter((id) => id !== null)
   return [...threadIds(message), ...named, ...references]
 }
 
-/** What filters know of an event; a stored change has it, and the dry run makes one up of a stored message. */
+/** Input of the filters: a stored change, or an arrival that the dry run makes from a stored message. */
 export interface MessageEvent extends Omit<EventFacts, 'folders'> {
   readonly kind: ChangeKind
 }
@@ -276,7 +274,7 @@ export function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
   return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
 }
 
-/** Events as if the message arrived now, one for each place where it lies. */
+/** Events as if the message arrived now, one for each placement. */
 export function arrivals(message: MessageRecord, sent: ReadonlySet<string>): MessageEvent[] {
   return message.placements.map(({ folderId, path, uid, flags }) => {
     const kind = flags.includes('\\Draft') ? 'draft' : sent.has(folderId) ? 'sent' : 'received'
@@ -294,7 +292,7 @@ const moves: Readonly<Record<ChangeKind, 'added' | 'removed' | 'none'>> = {
   flags_changed: 'none',
 }
 
-/** It tells of a message that is there, not of what becomes of one. */
+/** The event puts the message into a folder. */
 export function isAdded(kind: ChangeKind): boolean {
   return moves[kind] === 'added'
 }
@@ -303,7 +301,7 @@ function isDraft(event: Pick<MessageEvent, 'kind' | 'flags'>): boolean {
   return event.kind === 'draft' || event.flags.includes('\\Draft')
 }
 
-/** Left its drafts: not a draft here, and one everywhere else, also where it lay until now. */
+/** The message is not a draft in this folder, and was or is a draft in all others. */
 function leavesDrafts(event: MessageEvent, message: MessageRecord): boolean {
   if (event.kind !== 'folder_added' || isDraft(event)) return false
   const others = message.placements.filter((one) => one.folderId !== event.folderId || one.uid !== event.uid)
@@ -336,7 +334,7 @@ function judgeDraft(rules: Rules, event: MessageEvent): FilterVerdict {
   return { filter, matched: false, why: 'a draft, and receive_drafts is not set' }
 }
 
-/** Facts of the event that an outbox row keeps: the message row may say something else by the time of delivery. */
+/** Facts of the event in an outbox row: the message's record may have changed before the callback. */
 export interface EventFacts {
   readonly first: boolean
   readonly path: string

@@ -1,6 +1,6 @@
 /**
  * `message_data` of a callback, in both dialects: lite and 2.0. Pure: records in, wire shape out. Times are Unix
- * seconds. What a message does not have is '' or [] or absent, never null; only content_id may be null.
+ * seconds. A missing value is '' or [] or absent, never null; only content_id may be null.
  */
 import { createHash } from 'node:crypto'
 import { fileNameStructure, mainFileName } from '../messages/names.ts'
@@ -18,11 +18,11 @@ import type { GivenText, Unsigned } from './envelope.ts'
 import type { EventFacts } from './match.ts'
 
 export interface Contents {
-  /** null = not asked for, or not to be read. In the place of the named bodies the envelope puts what fits of them. */
+  /** null = not wanted, or not readable. The envelope cuts texts to its size and puts them into `bodies`. */
   readonly texts: readonly GivenText[] | null
   /** include_header 1: name in canonical case → values; raw: the text. */
   readonly headers?: string | Readonly<Record<string, readonly string[]>>
-  /** Something that was asked for was left out: it can be fetched at resource_url. */
+  /** Wanted contents are missing; resource_url has them. */
   readonly truncated: boolean
 }
 
@@ -37,7 +37,7 @@ interface DataSource {
   readonly contents: Contents
 }
 
-/** The callback of a message. `more`: what it says besides. */
+/** The callback of a message. `more`: further fields of its body. */
 export function messageCallback(source: DataSource, more: Readonly<Record<string, unknown>>): Unsigned {
   const { webhook, account, contents } = source
   const body = {
@@ -94,15 +94,12 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1000)
 }
 
-/** Message-IDs are written as in the message itself, with angle brackets. */
+/** A Message-ID with angle brackets, as in the message itself. */
 export function bracketed(id: string | null): string | null {
   return id === null ? null : `<${id}>`
 }
 
-/**
- * What the messages of the API and of callbacks have in common. `people`: for person_info. `paths`: the folders to
- * name.
- */
+/** The common fields of messages in the API and in callbacks. `people`: for person_info. `paths`: for folders. */
 export function describeMessage(
   message: MessageRecord,
   people: readonly Address[],
@@ -120,12 +117,12 @@ export function nameMessage({ id, emailMessageId, hostedMessageId }: MessageReco
   return {
     message_id: id,
     email_message_id: bracketed(emailMessageId) ?? '',
-    // Under both names: that of the original's documentation, and that which client libraries read.
+    // The original's documentation has one name, client libraries read the other.
     ...(hostedMessageId === null ? {} : { mailhost_message_id: hostedMessageId, gmail_message_id: hostedMessageId }),
   }
 }
 
-/** What a message, a file of it and a thread have in common. */
+/** The common fields of a message, a file and a thread. */
 export function describeMail(
   { subject, hostedThreadId }: MessageRecord,
   people: readonly Address[],
@@ -170,7 +167,7 @@ function bodiesOf({ bodies }: MessageRecord) {
   return bodies.map(({ type, charset, section }) => ({ type, charset: charset ?? '', body_section: section }))
 }
 
-/** By address: a picture's URL made of the address's hash, as the original had it. Nothing here requests it. */
+/** By address: a picture's URL with the address's hash, as the original service had it. Mailroom never requests it. */
 function personInfo(people: readonly Address[]): Record<string, { thumbnail: string }> | never[] {
   const known = people.filter(({ email }) => email !== '')
   if (known.length === 0) return []
@@ -190,7 +187,7 @@ export function thumbnail(email: string): string {
   return made
 }
 
-/** Where the message lies, the event's own place first; of a message that is gone, where it was last. */
+/** The message's placements, the event's placement first. For a message that is gone: its last placement. */
 function placesOf(source: DataSource): Record<string, unknown>[] {
   const { account, message, facts, folderName } = source
   const resource_url = accountUrl(source)
@@ -206,7 +203,7 @@ interface ShownBy {
   readonly options: Pick<SourceOptions, 'rawFileList'>
 }
 
-/** Larger images are shown in the message because they are what it is about. */
+/** Larger images are contents of the message, not part of a signature. */
 const signatureMax = 65_536
 
 /** 2.0 shows images of signatures and winmail.dat only with raw_file_list. */
@@ -216,7 +213,7 @@ export function isShownFile({ options }: ShownBy, file: AttachmentRecord): boole
   return !isSignature && file.type !== 'application/ms-tnef' && file.fileName.toLowerCase() !== 'winmail.dat'
 }
 
-/** A file in callbacks, and in the 2.0 API. */
+/** A file, for callbacks and the 2.0 API. */
 export function describeFile({ id }: Pick<MessageRecord, 'id'>, file: AttachmentRecord) {
   return {
     size: file.size,
@@ -240,7 +237,7 @@ function accountUrl({ webhook, baseUrl, account }: DataSource): string {
     : `${baseUrl}/2.0/accounts/${account.userId}/sources/${label}`
 }
 
-/** Where the whole of a body part is: among the bodies of its type, or only in the message as it was sent. */
+/** URL of a whole body part: the bodies of its type, or for large parts the raw message. */
 function bodyUrl(source: DataSource, { type, size }: BodyPartRecord): string {
   const raw = source.webhook.version === 'lite' ? 'raw' : 'source'
   return `${messageUrl(source)}/${size > maxBodyBytes ? raw : `body?type=${encodeURIComponent(type)}`}`
@@ -304,9 +301,7 @@ function sampleContents({ includeHeader, includeBody }: WebhookRecord): Contents
   return { texts, ...(includeHeader === null ? {} : { headers: sampleHeaders[includeHeader] }), truncated: false }
 }
 
-/**
- * The callback of POST …/webhooks/{id}/test: a made-up message in the webhook's own dialect and with its own options.
- */
+/** The callback of POST …/webhooks/{id}/test: a sample message in the webhook's dialect and with its options. */
 export function sampleCallback(webhook: WebhookRecord, baseUrl: string, now: number): Unsigned {
   const source = {
     webhook,

@@ -1,4 +1,4 @@
-/** What the parts of the webhooks work with. */
+/** Dependencies of the webhooks' room, and parts that its files share. */
 import type { Accounts } from '../accounts/index.ts'
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
@@ -37,8 +37,8 @@ export interface WebhookParts extends WebhooksDeps {
   readonly random: () => number
   /** Rows were stored for this channel: it reads the store. */
   readonly reread: (channelId: string) => void
-  /** The same, also on other nodes. */
+  /** The same, on all nodes. */
   readonly rereadAll: (channelId: string) => void
-  /** A webhook is another one: other nodes that have it read it again. */
+  /** A webhook was changed: other nodes read it again. */
   readonly changed: (webhookId: string) => void
 }

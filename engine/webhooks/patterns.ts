@@ -1,7 +1,7 @@
 /**
  * The pattern language of webhook filters: plain text, shell wildcards (* ? [a-z] [!a-z], \ escapes), or a regular
- * expression between slashes. Users' patterns run in linear time (re2js), without case, on text in NFC. A bad pattern
- * is `bad_request` that names the parameter and the position (from 1) of what is wrong.
+ * expression between slashes. Patterns run in linear time (re2js) and ignore case, on text in NFC. A bad pattern throws
+ * `bad_request` with the parameter and the position (from 1) of the mistake.
  */
 import { isMainThread } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
@@ -11,17 +11,14 @@ import { badParameter } from '../errors.ts'
 /** A compiled pattern: `whole` must cover the value, `within` may lie anywhere in it. */
 export interface Pattern {
   readonly source: string
-  /** What one character of a value may cost at most, in steps of some 16 ns. */
+  /** The most that one character of a value costs, in steps of some 16 ns. */
   readonly steps: number
   matches(value: string): boolean
 }
 
 export type Anchoring = 'whole' | 'within'
 
-/**
- * What a filter's text may hold. Folder names and subjects hold brackets often ([Gmail]/Sent), so that there only * and
- * ? are wild.
- */
+/** The syntax of a filter's text. Folder names and subjects often hold brackets ([Gmail]/Sent): `no brackets`. */
 export interface Grammar {
   readonly list: boolean
   readonly wildcards: 'all' | 'no brackets'
@@ -29,10 +26,10 @@ export interface Grammar {
 }
 
 const longest = 2000
-/** Of all expressions of a filter, with their repetitions written out; without any, a text stays below by itself. */
+/** Bound on all expressions of a filter together, with their repetitions written out. */
 const mostSteps = 10_000
 
-/** Lower case, composed: what two equal-looking names have in common. */
+/** Lower case in NFC: equal for names that look alike. */
 export function fold(text: string): string {
   return text.normalize('NFC').toLowerCase()
 }
@@ -50,12 +47,12 @@ export function compilePatterns(parameter: string, text: string, grammar: Gramma
   return items.map((item) => compileItem(parameter, item, grammar, meter))
 }
 
-/** Steps that the filter's other expressions have left. */
+/** Steps that remain for the filter's next expressions. */
 interface Meter {
   left: number
 }
 
-/** A bound on what it takes to try all patterns on all values, in steps of some 16 ns; each try has some besides. */
+/** A bound on the cost of all patterns on all values, in steps of some 16 ns. */
 export function costOf(patterns: readonly Pattern[], values: readonly string[]): number {
   const steps = patterns.reduce((sum, pattern) => sum + pattern.steps, 0)
   const characters = values.reduce((sum, value) => sum + value.length, 0)
@@ -65,9 +62,9 @@ const stepsOfTry = 32
 
 interface Item {
   readonly text: string
-  /** Where the item starts in the filter's text. */
+  /** Index of the item in the filter's text. */
   readonly at: number
-  /** Was in double quotes: plain text, whatever it holds. */
+  /** The item stood in double quotes: it is plain text. */
   readonly quoted?: boolean
 }
 
@@ -127,8 +124,7 @@ function plain(source: string, anchoring: Anchoring): Pattern {
   const wanted = fold(source)
   const matches =
     anchoring === 'whole' ? (value: string) => fold(value) === wanted : (value: string) => fold(value).includes(wanted)
-  // V8 compares most texts in a few steps; a text made to hurt takes up to one for every letter, each of half a
-  // nanosecond.
+  // V8 compares most texts in a few steps. A hostile text costs up to half a nanosecond for every letter.
   return { source, steps: 2 + Math.ceil(wanted.length / 32), matches }
 }
 
@@ -143,7 +139,7 @@ function regex(parameter: string, { text: source, at }: Item, meter: Meter): Pat
   }
 }
 
-/** Compiled here only to find what is wrong with it; for use when it is needed. */
+/** Compiles the expression once to find mistakes and its size. `programOf` compiles it again at its first match. */
 function compiled(parameter: string, at: number, expression: string, meter: Meter): Omit<Pattern, 'source'> {
   const check = (steps: number): void => {
     if (steps > meter.left) throw wrong(parameter, at, `more than ${mostSteps} steps with all repetitions written out`)
@@ -155,10 +151,7 @@ function compiled(parameter: string, at: number, expression: string, meter: Mete
   return { steps, matches: (value) => programOf(expression, steps).match(value.normalize('NFC')).length > 0 }
 }
 
-/**
- * re2js names the offending piece of the pattern; where the piece is the whole pattern, something is missing at its
- * end.
- */
+/** Index of the mistake. re2js names the offending piece; if that is the whole pattern, its end is missing. */
 function offenceIn(body: string, error: RE2JSException): number {
   const piece = error instanceof RE2JSSyntaxException ? (error.getPattern() ?? '') : ''
   if (piece === '' || piece.endsWith(body)) return body.length
@@ -169,7 +162,7 @@ function describe(error: RE2JSException): string {
   return error instanceof RE2JSSyntaxException ? error.getDescription() : error.message
 }
 
-/** A value that equals the pattern letter by letter matches too: `report[1].pdf` finds the file of that name. */
+/** Matches the literal text too: `report[1].pdf` finds the file of that name. */
 function wildcard(parameter: string, { text, at }: Item, grammar: Grammar, meter: Meter): Pattern {
   const source = translate(parameter, text, at, grammar.wildcards === 'all')
   const expression = compiled(parameter, at, grammar.anchoring === 'whole' ? `^(?:${source})$` : source, meter)
@@ -220,18 +213,14 @@ function bracket(parameter: string, inside: string, at: number): string {
 
 export const expressionFlags = RE2JS.CASE_INSENSITIVE | RE2JS.DOTALL
 
-/** A thread that searches large texts gives an expression more. */
+/** Memory of one expression; a worker searches larger texts. */
 const rememberedBytes = isMainThread ? 65_536 : 1_048_576
 const bytesOfStep = 150
 const keptBytes = 61_048_576
 
-/**
- * Compiled regular expressions. Each may keep `rememberedBytes` of what it has learnt of texts, all together
- * `keptBytes`; the one that was not used for longest is compiled again.
- */
+/** Compiled regular expressions, `keptBytes` in all, each with up to `rememberedBytes` of cached automaton states. */
 const programs = new LRUCache<string, RE2Set>({ maxSize: keptBytes })
 
-/** `steps`: of the compiled program. */
 function programOf(expression: string, steps: number): RE2Set {
   const known = programs.get(expression)
   if (known !== undefined) return known
@@ -245,8 +234,8 @@ function programOf(expression: string, steps: number): RE2Set {
 const repeat = /\{(\d{1,4})(?:,(\d{0,4}))?\}/y
 
 /**
- * About how many steps an expression has with its repetitions written out, read in one pass, before the library
- * compiles it: that takes long for one that says `{1000}` again and again.
+ * About how many steps an expression has with its repetitions written out. It is estimated before the library compiles
+ * the expression, because `{1000}` again and again takes half a second to compile.
  */
 export function stepsWritten(expression: string): number {
   const outer: number[] = []
@@ -275,7 +264,7 @@ export function stepsWritten(expression: string): number {
   return outer.reduce((sum, one) => sum + one, size)
 }
 
-/** Index of the last character of what stands for one character: an escape, a set in brackets, a letter. */
+/** Index of the last character of an atom: an escape, a set in brackets, a letter. */
 function atomEnd(expression: string, at: number): number {
   const character = expression.charAt(at)
   if (character === '\\') return /^[xpP]\{/.test(expression.slice(at + 1, at + 3)) ? endOf(expression, '}', at) : at + 1

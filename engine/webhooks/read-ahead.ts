@@ -1,10 +1,8 @@
 /**
- * Small texts and header blocks of callbacks that are about to go out. Those of new mail are read by the session that
- * found it, before the callbacks are told of it; those of other mail over the command connection, together with the
- * first one's: a burst costs one FETCH for many messages. A text is kept for a short time, so that other webhooks of
- * the account find it too. What the mail server gives only in part, and what is large, is read by the callback alone
- * (contents.ts); so are, after a command that failed, all its messages: one message must not fail the callbacks of
- * others.
+ * Reads small texts and header blocks ahead of their callbacks, many messages in one FETCH: for new mail in the session
+ * that found it, for other mail over the command connection, together with the next callbacks' messages. A text is kept
+ * for a short time, also for other webhooks of the account. A callback reads large and incomplete texts alone
+ * (contents.ts), and so it does after a failed FETCH: one message must not fail the callbacks of others.
  */
 import { LRUCache } from 'lru-cache'
 import type { FetchMany, WantedParts } from '../accounts/types.ts'
@@ -12,17 +10,17 @@ import type { MessageRecord, OutboxRecord } from '../store/records.ts'
 import { earlyParts, type Wishes } from './contents.ts'
 import type { Mail, WebhookParts } from './parts.ts'
 
-/** Messages of one reading, and bytes of a text and of all texts that are kept. */
+/** Most messages of one FETCH; most bytes of a text, and of all kept texts. */
 export const aheadMost = 16
 const textBytes = 32_768
 const keptBytes = 2 * 1_048_576
 const keptMs = 30_000
-/** Of a message that is read alone. */
+/** Entry of a message that its callback reads alone. */
 const none: ReadonlyMap<string, Buffer> = new Map()
 
 export type ReadAhead = ReturnType<typeof createReadAhead>
 
-/** Longer texts may have been cut. */
+/** A text of `textBytes` may be cut. */
 function isWhole(bytes: Buffer | undefined): bytes is Buffer {
   return bytes !== undefined && bytes.length < textBytes
 }
@@ -36,7 +34,7 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
     ttl: keptMs,
   })
   return {
-    /** Takes `mail`'s place: answers from what was read ahead. */
+    /** Replaces `mail`: takes kept texts first. */
     mail: {
       ...mail,
       fetchParts(message, sections, most) {
@@ -49,7 +47,7 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
         return isWhole(block) ? Promise.resolve(block) : mail.fetchHeaders(message)
       },
     } satisfies Mail,
-    /** `behind`: ids of the messages whose callbacks follow. */
+    /** `behind`: ids of the messages of the next callbacks. */
     async read(message: MessageRecord, behind: readonly string[], wishes: Wishes, searched: boolean): Promise<void> {
       if (behind.length === 0 || kept.has(message.id)) return
       const unread = behind.filter((id) => !kept.has(id))
@@ -59,7 +57,7 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
       const found = await mail.fetchMany(message.accountId, wanted, textBytes).catch(failed)
       for (const [id, parts] of found) kept.set(id, parts)
     },
-    /** Of new mail; see ChangeListener.readAhead. Where memory is short nothing is read: the session does not wait. */
+    /** For new mail, see ChangeListener.readAhead. Reads nothing while memory is short: the session must not wait. */
     async readNew(
       outbox: readonly OutboxRecord[],
       messages: readonly MessageRecord[],
@@ -91,7 +89,7 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
   }
 }
 
-/** No text when one of the first is large. */
+/** Only the header block if one of the message's first texts is large. */
 function sectionsOf(message: MessageRecord, wishes: Wishes, searched: boolean): string[] {
   const parts = earlyParts(message, wishes, searched)
   const isLarge = parts.some(({ size }) => size >= textBytes / 2)

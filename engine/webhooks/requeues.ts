@@ -1,15 +1,14 @@
 /**
- * Callbacks that are sent again, however many they are: they go back into the queue, oldest first, in batches. A call
- * answers after a moment, the rest follows. Messages alone: a failure must not be announced again with them.
+ * Queues many finished callbacks again, oldest first, in batches. A call returns after a moment, the rest follows. Only
+ * callbacks for messages are sent again: a failure must not be announced twice.
  *
- * Redelivery: a webhook's callbacks of a time, at a developer's wish. How far it is stands in the store, so that a
- * restart goes on there. Rows that were made or finished after the call are left alone, so that a batch that is
- * repeated after a crash sends nothing a third time.
+ * Redelivery, for a developer: the callbacks of one webhook and time range. Its progress is in the store, so that it
+ * continues after a restart. Rows that were made or finished after the call are excluded, so that a repeated batch
+ * sends nothing a third time.
  *
- * Resending: failed callbacks that match a filter, over all webhooks, at an operator's wish, one filter at a time. How
- * far it is, is known in one process alone, which all others ask (api/forward.ts): after its restart the same wish goes
- * on with those that are left. Callbacks of webhooks that are paused stay as they are, and so do those that fail once
- * more meanwhile.
+ * Resending, for an operator: failed callbacks of all webhooks that match a filter, one filter at a time. Its progress
+ * is in the memory of one process, which the others ask (api/forward.ts); after a restart the operator repeats the
+ * call. Callbacks of paused webhooks, and callbacks that fail again meanwhile, are excluded.
  */
 import { AppError, notFound, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
@@ -21,7 +20,6 @@ import type { WebhookParts } from './parts.ts'
 const batchRows = 200
 /** A call waits this long for the end of its work. */
 const answerMs = { redelivery: 2000, resending: 1000 } as const
-/** Wait after an error of the store, whose every step has its own deadline. */
 const retryMs = 1000
 
 interface Work<T> {
@@ -30,11 +28,11 @@ interface Work<T> {
   readonly begun: Promise<void>
   /** Never rejects. */
   readonly ended: Promise<void>
-  /** Waits for the step that is under way. */
+  /** Resolves after the step under way. */
   stop(): Promise<void>
 }
 
-/** Work in steps, once `begun` resolves; what the store did not take at once is tried again. */
+/** Runs the steps once `begun` resolves, and repeats a step that the store rejects. */
 function startWork<T extends { readonly done: boolean }>(
   first: T,
   begun: Promise<void>,
@@ -61,7 +59,7 @@ function startWork<T extends { readonly done: boolean }>(
   return work
 }
 
-/** `failedOnly`: of those that were given up. */
+/** `failedOnly`: only callbacks that failed for good. */
 export interface RedeliveryTime {
   readonly from?: number
   readonly until?: number
@@ -88,13 +86,13 @@ export function createRedeliveries(deps: WebhookParts) {
     return work
   }
 
-  /** Rejects when the store did not take the order: then nothing is done. */
+  /** Stores the order. Rejects when the store does not take it. */
   async function take(webhookId: string, redelivery: Redelivery): Promise<void> {
     if ((await store.webhooks.edit(webhookId, { redelivery })) === null) throw notFound('webhook', webhookId)
   }
 
   return {
-    /** Continues those that a restart interrupted. */
+    /** Continues redeliveries that a restart interrupted. */
     startAll(): void {
       for (const { webhook } of targets.all()) {
         if (!store.nodes.owns(webhook.userId ?? webhook.developerId) || works.has(webhook.id)) continue
@@ -102,8 +100,8 @@ export function createRedeliveries(deps: WebhookParts) {
       }
     },
     /**
-     * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one
-     * that is under way; another one is a `conflict`.
+     * Returns the number of queued callbacks when all are queued, or after a moment. The same call again joins the work
+     * under way; another call throws `conflict`.
      */
     async start(webhookId: string, wanted: RedeliveryTime): Promise<number> {
       const { from = null, until = null, failedOnly = false } = wanted
@@ -120,7 +118,7 @@ export function createRedeliveries(deps: WebhookParts) {
       await withinTime(answerMs.redelivery, work.ended)
       return work.current.count
     },
-    /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */
+    /** Ends the work on one webhook, or on all. Resolves after the batch under way. */
     async stop(webhookId?: string): Promise<void> {
       const wanted = [...works].filter(([id]) => webhookId === undefined || id === webhookId)
       await Promise.all(wanted.map(([, work]) => work.stop()))
@@ -135,9 +133,9 @@ async function redeliver(deps: WebhookParts, webhookId: string, order: Redeliver
   const active = () => targets.get(webhookId)?.webhook.active === true
   if (!active()) return { ...order, done: true, reason: paused }
   const { count, next } = await store.outbox.requeue(queryOf(webhookId, order), now(), batchRows, order.after)
-  // Paused while the batch was written: it keeps no backlog.
+  // Paused while the batch was written: a paused webhook has no backlog.
   if (!active()) await store.outbox.skipPending(webhookId, paused, now())
-  // Whatever the count: of a batch whose answer was lost the repeat finds none.
+  // Also for a count of 0: the repeat of a batch whose answer was lost finds no rows.
   else deps.rereadAll(webhookId)
   return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
 }
@@ -155,25 +153,25 @@ function queryOf(webhookId: string, { from, until, failedOnly, startedAt }: Rede
 
 export interface Resending {
   readonly startedAt: number
-  /** Failed ones that matched when it began. */
+  /** Failed callbacks that matched at the start. */
   readonly total: number
-  /** Of them those that are queued again. */
+  /** Callbacks that are queued again. */
   readonly queued: number
   readonly done: boolean
-  /** Why some of them are not. */
+  /** Why some are not queued. */
   readonly reason: string | null
 }
 
-/** At one wish. */
+/** Bound for one call. */
 const mostResent = 10_000
 const dayMs = 86_400_000
 
 export function createResends(parts: WebhookParts) {
   let last: Work<Resending> | null = null
   return {
-    /** The last one; null = there was none since the start. */
+    /** The last resending; null = none since the start of the process. */
     current: (): Resending | null => last?.current ?? null,
-    /** Answers when all are queued, or after a moment. `conflict` while another one is under way. */
+    /** Returns when all are queued, or after a moment. Throws `conflict` while another resending is under way. */
     async start(filter: RequeueQuery): Promise<Resending> {
       if (last?.current.done === false) {
         const progress = `callbacks are being sent again, ${last.current.queued} of ${last.current.total} so far`
@@ -192,7 +190,7 @@ export function createResends(parts: WebhookParts) {
   }
 }
 
-/** Its steps: the first one counts, each of the others queues a batch. */
+/** The steps of a resending: the first step counts, each of the others queues a batch. */
 function resendingOf({ store, targets, now, rereadAll }: WebhookParts, query: RequeueQuery) {
   let counted = false
   /** Rows of webhooks that are paused or gone. */

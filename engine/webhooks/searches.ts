@@ -1,12 +1,10 @@
 /**
- * Searches that may take long (large texts, many patterns on many values) run in threads of their own, so that no other
- * work waits for them: at most two, started when they are needed and ended when they are idle. Each search has a
- * deadline and each thread a limit of memory; past one of them the thread is ended, and the search says so. One owner
- * (a developer) has one search under way at a time, and the owners take turns: an owner who searches without end delays
- * only his own searches.
+ * Runs long searches (large texts, many patterns on many values) in worker threads: at most two, started when needed
+ * and ended when idle. A search has a deadline and a thread a limit of memory; past either the thread is ended and the
+ * search returns the reason. A developer has one search at a time and developers take turns, so that a developer with
+ * many searches delays no other developer.
  *
- * This module is also what such a thread runs. What goes in and out is plain data; the same functions serve in the main
- * thread.
+ * This module is also the worker's entry. Messages to and from a worker are plain data.
  */
 import { setFlagsFromString } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -20,15 +18,15 @@ import type { Judgement, Known, MessageEvent, Rules } from './match.ts'
 import type { Target } from './targets.ts'
 
 export interface TextPart extends BodyPartRecord {
-  /** An attached file: its charset is not in the index. */
+  /** The part is an attached file, whose charset is not in the index. */
   readonly attached?: true
 }
 
-/** The beginning of a part, transfer encoding undone. */
+/** The beginning of a part, with its transfer encoding decoded. */
 export interface PartRead {
   readonly part: TextPart
   readonly bytes: Uint8Array
-  /** The part has no more than these; otherwise they may end within a character. */
+  /** The bytes are the whole part; otherwise they may end within a character. */
   readonly whole: boolean
 }
 
@@ -48,22 +46,21 @@ const mostThreads = 2
 const mib = 1_048_576
 
 const setting = 'MAILROOM_FILTER_TIMEOUT'
-/** Distinguishes the thread of a search from other threads that load this module. */
+/** Distinguishes the worker from other threads that load this module. */
 const searchThread = 'mailroom search'
 
 export class Searches {
-  /** For one message and webhook. */
+  /** Time limit for one message and webhook. */
   readonly withinMs: number
   readonly #heapMb: number
-  /** One search of an owner at a time. */
   readonly #queue: FairQueue
   readonly #closing = new AbortController()
   readonly #threads: Threads
 
-  /** `textBytes`: of the largest text. */
+  /** `textBytes`: size of the largest text. */
   constructor(withinMs: number, textBytes: number) {
     this.withinMs = withinMs
-    // As characters, composed, in lower case, and of HTML in pieces.
+    // A text is held as characters, in NFC, in lower case, and HTML in pieces.
     this.#heapMb = 64 + Math.ceil((12 * textBytes) / mib)
     this.#threads = new Threads(new URL(import.meta.url), {
       name: 'search',
@@ -79,8 +76,8 @@ export class Searches {
   }
 
   /**
-   * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with
-   * `shutting_down` after `close`. The bytes of a text are transferred: the caller has them no longer.
+   * Returns the answer and its time without the wait for a turn, or the reason for no answer. Rejects with
+   * `shutting_down` after `close`. The bytes of a text are transferred to the worker: the caller loses them.
    */
   async run<K extends Task['kind']>(
     owner: string,
@@ -104,7 +101,7 @@ export class Searches {
   }
 
   async #search(task: Task, withinMs: number): Promise<Found<Answers[Task['kind']]>> {
-    // The flag of the start script would be stronger than the thread's limit; for this thread it has had its effect.
+    // The start script's flag would override the worker's limit; the main thread does not need it any more.
     setFlagsFromString('--max-old-space-size=0')
     const thread = await this.#threads.take()
     const late = AbortSignal.timeout(Math.ceil(withinMs))
@@ -125,10 +122,7 @@ function isOutOfMemory(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
 }
 
-/**
- * What all filters say; those that may take long run in another thread. One that was ended there does not match, with
- * the reason.
- */
+/** Judges all filters, long ones in a worker. A filter that was ended there does not match; its verdict says why. */
 export async function judgeAtLength(
   searches: Searches,
   { webhook, matcher }: Pick<Target, 'webhook' | 'matcher'>,
@@ -155,20 +149,20 @@ export async function judgeAtLength(
   return { outcome: 'no', verdicts, undecided: [], long: [] }
 }
 
-/** Does what body_search says stand in this text? */
+/** Runs body_search on a text. */
 export interface TextTask extends PartRead {
   readonly kind: 'text'
   readonly wanted: string
 }
 
-/** What do all filters of the webhook say? */
+/** Judges all filters of a webhook. */
 interface JudgeTask {
   readonly kind: 'judge'
   readonly webhook: Rules
   readonly event: MessageEvent
   readonly message: MessageRecord
   readonly known: Omit<Known, 'folderName' | 'unhurried'>
-  /** Of the event, as the API shows it. */
+  /** Name of the event's folder, as the API shows it. */
   readonly folderName: string
 }
 

@@ -1,8 +1,8 @@
 /**
- * The health of a webhook of the application, which every node sends for its own accounts: the record in the store is
- * the one truth. A node replaces it by a compare with what its chart knows; of two at the same time the second one
- * takes over what the first one has stored. Others read the record when it says anything but a success. While the
- * receiver fails, the node that puts off the next try first is the one that tries.
+ * The health of an application's webhook, which every node sends for its own accounts. The record in the store is the
+ * truth. A node replaces it by compare-and-set; a node that loses the race adopts the winner's health. Other nodes read
+ * the record after any change but a success. While the receiver fails, the node that first postpones the next try makes
+ * that try.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { WebhookHealth } from '../../machines/events.ts'
@@ -19,11 +19,12 @@ function isSame(one: WebhookHealth, other: WebhookHealth, but: 'lastSuccessAt' |
 export class SharedHealth {
   readonly #deps: Deps
   readonly #adopt: (webhookId: string, health: WebhookHealth) => void
-  /** As the charts of this node know it from the store. */
+  /** The stored health that the charts of this node know. */
   readonly #known = new Map<string, WebhookHealth>()
   readonly #inOrder = createExclusiveByKey()
+  /** Webhooks whose end after a 410 is being stored. */
   readonly #ending = new Set<string>()
-  /** The webhook whose chart is being told of another node's news: what it says then is no news. */
+  /** The webhook whose chart adopts another node's health: events that it emits meanwhile are not logged again. */
   adopting: string | null = null
 
   constructor(deps: Deps, adopt: (webhookId: string, health: WebhookHealth) => void) {
@@ -31,7 +32,7 @@ export class SharedHealth {
     this.#adopt = adopt
   }
 
-  /** Whether other nodes may send callbacks of this webhook too. */
+  /** true = other nodes may send callbacks of this webhook too. */
   isShared(webhookId: string): boolean {
     const { store, targets } = this.#deps
     return store.kind === 'mongodb' && targets.get(webhookId)?.webhook.userId === null
@@ -42,7 +43,7 @@ export class SharedHealth {
     if (this.isShared(webhookId)) this.#known.set(webhookId, health)
   }
 
-  /** The record was read: its health may be another one. Health that this node has stored since counts. */
+  /** Adopts the record's health if it is new. The store is read again: this node may have written meanwhile. */
   async read({ id, health }: WebhookRecord): Promise<void> {
     const isKnown = (one: WebhookHealth): boolean => isDeepStrictEqual(this.#known.get(id), one)
     if (!this.isShared(id) || isKnown(health)) return
@@ -60,7 +61,7 @@ export class SharedHealth {
     this.adopting = null
   }
 
-  /** Stores the chart's health, and the notices with it; or gives the chart what another node has stored meanwhile. */
+  /** Stores the chart's health with the notices, or passes another node's newer health to the chart. */
   write(id: string, health: WebhookHealth, notices: readonly OutboxRecord[]): Promise<void> {
     return this.#inOrder(id, async () => {
       if (!this.isShared(id)) {
@@ -69,7 +70,7 @@ export class SharedHealth {
         return
       }
       const before = this.#known.get(id)
-      // Which callbacks wait, and until when, is another matter on each node.
+      // Each node has its own waiting callbacks and retryAt.
       if (before !== undefined && isSame(before, health, 'retryAt')) return
       if ((await this.#replace(id, health, notices)) && !(before && isSame(before, health, 'lastSuccessAt')))
         this.#deps.changed(id)
@@ -81,7 +82,7 @@ export class SharedHealth {
     const known = this.#known.get(id)
     const stored = (await store.webhooks.get(id))?.health
     if (stored === undefined) return false
-    // Successes alone are stored without being told.
+    // Other nodes store successes without telling this node.
     if (known === undefined || !isSame(stored, known, 'lastSuccessAt')) {
       this.#tell(id, stored)
       return false
@@ -96,14 +97,14 @@ export class SharedHealth {
     return true
   }
 
-  /** Before a try of a webhook that fails: true = no other node tries it meanwhile. */
+  /** Call before a try of a failing webhook. true = no other node tries it meanwhile. */
   takeTurn(id: string): Promise<boolean> {
     if (!this.isShared(id) || this.#deps.store.nodes.ownsAll()) return Promise.resolve(true)
     return this.#inOrder(id, async () => {
       const { now, config } = this.#deps
       const known = this.#known.get(id)
       if (known === undefined) return false
-      // A callback that has just come does not change when the receiver is tried.
+      // A new callback does not change the time of the next try.
       if ((known.retryAt ?? 0) > now()) {
         this.#tell(id, known)
         return false
@@ -137,7 +138,7 @@ export class SharedHealth {
     this.#known.delete(id)
   }
 
-  /** How many of its callbacks may be on their way from this node. */
+  /** How many callbacks of the webhook this node may have under way. */
   places(id: string): number {
     const { store, config } = this.#deps
     const most = config.MAILROOM_WEBHOOK_CONCURRENCY

@@ -1,6 +1,6 @@
 /**
- * Webhooks in force, by id, user and developer, with their filters compiled once. Loaded at the start and kept current
- * by create, edit and remove, so that planning a sync batch asks no store.
+ * The webhooks in memory, by id, user and developer, with compiled filters. Create, edit and remove keep them current,
+ * so that planning a batch reads no store.
  */
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
@@ -17,9 +17,9 @@ import { compileMatcher, isFirst, type Known, type Matcher } from './match.ts'
 export interface Target {
   webhook: WebhookRecord
   matcher: Matcher
-  /** Its secrets once they were needed: to open them for each callback costs more than to sign it. */
+  /** The opened secrets, after their first use: to open them costs more than to sign a callback. */
   secrets?: readonly Secret[] | undefined
-  /** Account → thread ids that the thread filter's reference leads to; absent = not found, or not looked up lately. */
+  /** Account → thread ids of the thread filter's reference; absent = not found, or not looked up lately. */
   readonly threads: LRUCache<string, Set<string>>
 }
 
@@ -29,7 +29,7 @@ const threadsForgottenMs = 10 * 60_000
 
 export function newTarget(webhook: WebhookRecord): Target {
   const matcher = compileMatcher(webhook)
-  // Looked up anew after its time, however often it is used until then: older mail of the thread may have come.
+  // Use does not prolong an entry (noUpdateTTL): older mail of the thread may have come.
   const threads = new LRUCache<string, Set<string>>({
     maxSize: 2_000,
     sizeCalculation: () => 1,
@@ -66,7 +66,7 @@ export function createTargets(store: Webhooks, log: Logger) {
       put(webhook)
       return true
     } catch (error) {
-      // A pattern that a newer version understood and this one does not must not stop the start.
+      // A pattern of a newer version must not stop the start.
       if (!isAppError(error, 'bad_request')) throw error
       log.error({ webhookId: webhook.id, reason: error.message }, 'webhook left out: its filter cannot be read')
       return false
@@ -74,7 +74,7 @@ export function createTargets(store: Webhooks, log: Logger) {
   }
 
   return {
-    /** Reads the webhooks of these slots; without them every one of the store. Answers those that were read. */
+    /** Reads the webhooks of these slots, or all. Returns their ids. */
     async load(slots?: readonly number[]): Promise<string[]> {
       const ids: string[] = []
       for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit, slots))) {
@@ -83,7 +83,7 @@ export function createTargets(store: Webhooks, log: Logger) {
       return ids
     },
     put,
-    /** Other than its filters: nothing to compile. */
+    /** Patches fields other than filters, without compiling. */
     touch(webhookId: string, patch: Partial<WebhookRecord>): void {
       const target = byId.get(webhookId)
       if (target !== undefined) Object.assign(target, { webhook: { ...target.webhook, ...patch }, secrets: undefined })
@@ -91,11 +91,11 @@ export function createTargets(store: Webhooks, log: Logger) {
     remove,
     get: (webhookId: string): Target | null => byId.get(webhookId) ?? null,
     all: (): Target[] => [...byId.values()],
-    /** Every webhook, also those of other nodes. */
+    /** Every webhook, other nodes' webhooks included. */
     every: () => every(store, byId),
-    /** Those of these ids that there are, by id, also those of other nodes. */
+    /** The existing webhooks of these ids, by id, other nodes' webhooks included. */
     several: (ids: readonly string[]) => several(store, byId, ids),
-    /** User level first, then application level. */
+    /** The account's webhooks: the user's first, then the application's. */
     of: ({ userId, developerId }: Pick<AccountRecord, 'userId' | 'developerId'>): Target[] => [
       ...(byOwner.get(`u${userId}`) ?? []),
       ...(byOwner.get(`d${developerId}`) ?? []),
@@ -127,7 +127,7 @@ function ownerOf({ userId, developerId }: WebhookRecord): string {
   return userId === null ? `d${developerId}` : `u${userId}`
 }
 
-/** The outbox rows that these changes make. Pure but for what a target learns of its thread. */
+/** The outbox rows for these changes. Pure, except that a target learns the ids of its thread. */
 export async function planRows(
   targets: readonly Target[],
   account: AccountRecord,
@@ -152,19 +152,19 @@ export async function planRows(
   return rows
 }
 
-/** What is known of the thread filter without asking the store. */
+/** The thread filter's ids in memory. */
 export function knownThreads(target: Target, accountId: string): Known {
   const threads = target.threads.get(accountId)
   return threads === undefined ? {} : { threads }
 }
 
-/** The message names the thread: those that follow without naming it are known by its ids. */
+/** Adds the message's ids to the thread: later messages of the thread may not carry its reference. */
 function learn(target: Target, message: MessageRecord): void {
   const threads = target.threads.get(message.accountId)
   for (const id of threadIds(message)) threads?.add(id)
 }
 
-/** What the thread filter has to look up, of the thread and of the message; nothing without such a filter. */
+/** Looks up the thread and the message's ancestors for the thread filter; {} without that filter. */
 export async function lookUpThread(
   store: Pick<Store, 'messages'>,
   target: Target,
@@ -174,12 +174,12 @@ export async function lookUpThread(
   if (threadReference === null) return {}
   const { accountId } = message
   const threads = target.threads.get(accountId) ?? (await findThreads(store, accountId, threadReference))
-  // That there is no such message is not remembered: it may arrive at any time.
+  // A missing message is not remembered: it may arrive at any time.
   if (threads.size > 0) target.threads.set(accountId, threads)
   return { threads, ancestors: await ancestorsOf(store, message) }
 }
 
-/** A Message-ID of any of the thread's messages leads to the thread's ids. */
+/** The ids of the thread that a Message-ID of any of its messages belongs to. */
 async function findThreads(store: Pick<Store, 'messages'>, accountId: string, reference: string): Promise<Set<string>> {
   const found = await store.messages.find(accountId, reference)
   return found === null ? new Set() : new Set([found, ...(await ancestorsOf(store, found))].flatMap(threadIds))
@@ -188,13 +188,13 @@ async function findThreads(store: Pick<Store, 'messages'>, accountId: string, re
 type Dated = Pick<WebhookRecord, 'switches' | 'editedAt'>
 type Edit = Partial<Pick<WebhookRecord, (typeof judging)[number] | 'active'>>
 
-/** The newest are kept. */
+/** Only the newest switches are kept. */
 const mostSwitches = 20
 
-/** What decides which messages match. */
+/** The fields that decide which messages match. */
 const judging = ['filters', 'receiveAllChanges', 'receiveDrafts'] as const
 
-/** What an edit adds to the record, so that `explain` knows what the webhook was like when an event came. */
+/** The times that an edit adds to the record, so that `explain` knows the webhook's state at an event. */
 export function dated(before: WebhookRecord, patch: Edit, now: number): Dated {
   const edited = judging.some((key) => key in patch && JSON.stringify(patch[key]) !== JSON.stringify(before[key]))
   const switched = patch.active !== undefined && patch.active !== before.active
@@ -205,7 +205,7 @@ export function dated(before: WebhookRecord, patch: Edit, now: number): Dated {
   }
 }
 
-/** null = too long ago, not known any more. Switches alternate: what was before the first one is its opposite. */
+/** null = unknown, too long ago. Switches alternate: the state before the first switch is its opposite. */
 export function activeAt({ switches = [], active }: WebhookRecord, at: number): boolean | null {
   const last = switches.findLast((one) => one.at <= at)
   if (last !== undefined) return last.active
