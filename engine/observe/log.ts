@@ -1,6 +1,6 @@
 /**
- * The one logger. JSON lines on stdout, each with the ids of the work that it was written in (loop.ts). Secrets never
- * get this far, and the redaction below is the second net.
+ * The logger: JSON lines on stdout, each with the ids of the work's owner (loop.ts). Callers log no secrets; the
+ * redaction of known keys is a second safeguard.
  */
 import { pino, type DestinationStream, type Logger as PinoLogger } from 'pino'
 import type { Config } from '../config.ts'
@@ -19,12 +19,12 @@ const secretKeys = [
   'sealedSecret',
 ]
 
-/** `destination`: instead of stdout. */
+/** `destination` replaces stdout. */
 export function createLogger(config: Pick<Config, 'MAILROOM_LOG_LEVEL'>, destination?: DestinationStream): Logger {
   const options = {
     level: config.MAILROOM_LOG_LEVEL,
     base: null,
-    // What the line itself says goes before.
+    // The line's own fields override these.
     mixin: workFacts,
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     formatters: { level: (label: string) => ({ level: label }) },
@@ -33,5 +33,4 @@ export function createLogger(config: Pick<Config, 'MAILROOM_LOG_LEVEL'>, destina
   return destination === undefined ? pino(options) : pino(options, destination)
 }
 
-/** Says nothing. */
 export const silentLogger: Logger = pino({ level: 'silent' }, { write: () => undefined })

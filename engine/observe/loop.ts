@@ -1,21 +1,21 @@
 /**
- * All actors share one event loop. Work that may take long measures itself (`measured`): a batch of mail, a page of an
- * answer, a filter. What held the loop is reported with its owner: the actor or the call whose work it was.
+ * All actors share one event loop. Work that may take long (a batch of mail, a page of a response, a filter) runs in
+ * `measured`, which reports work that held the loop, with its owner: an actor or an API call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 export interface Owner {
   readonly kind: 'account' | 'webhook' | 'call'
-  /** Of the account or the channel; method and path of a call. */
+  /** Id of the account or the channel; method and path of a call. */
   readonly id: string
-  /** Of a call. */
+  /** Only of a call. */
   readonly requestId?: string
-  /** That a call or a callback is about. */
+  /** The account of a call or a callback. */
   accountId?: string | null
 }
 
 export interface Held {
-  /** null = not the work of one actor. */
+  /** null = shared work. */
   readonly owner: Owner | null
   readonly ms: number
 }
@@ -24,7 +24,7 @@ const heldMs = 100
 
 const owners = new AsyncLocalStorage<Owner>()
 
-/** Runs `work`, and all that follows from it, as the owner's: lines of the log name it. */
+/** Runs `work`, and all work that it starts, as the owner's; log lines name the owner. */
 export function workAs<T>(owner: Owner, work: () => T): T {
   return owners.run(owner, work)
 }
@@ -34,18 +34,18 @@ export const workAsNobody = AsyncLocalStorage.snapshot()
 
 let report: (held: Held) => void = () => undefined
 
-/** Reports every measured piece of work that held the loop for `heldMs` or more. Answers how to end. */
+/** Reports measured work that held the loop for `heldMs` or more. Returns the function that ends this. */
 export function watchLoop(onHeld: (held: Held) => void): () => void {
   report = onHeld
   return () => (report = () => undefined)
 }
 
-/** Whose work goes on. */
+/** Owner of the work that runs now; null = shared work. */
 export function currentOwner(): Owner | null {
   return owners.getStore() ?? null
 }
 
-/** Runs a piece of work that awaits nothing, and reports it when it held the loop. */
+/** Runs synchronous work, and reports it when it held the loop. */
 export function measured<T>(work: () => T, owner = currentOwner()): T {
   const began = performance.now()
   try {
@@ -56,13 +56,13 @@ export function measured<T>(work: () => T, owner = currentOwner()): T {
   }
 }
 
-/** The call under way is about this account. */
+/** Notes the account of the API call under way. */
 export function concernsAccount(accountId: string): void {
   const owner = owners.getStore()
   if (owner?.kind === 'call') owner.accountId = accountId
 }
 
-/** What each line of the log says of the work that it was written in. */
+/** Fields that each log line gets from the owner of its work. */
 export function workFacts(): Record<string, unknown> {
   const { kind, id, requestId, accountId } = owners.getStore() ?? {}
   const about = typeof accountId === 'string' ? { accountId } : {}

@@ -1,7 +1,6 @@
 /**
- * Counters, histograms and gauges of the whole process, in Prometheus' text format at GET /metrics. Labels take few
- * values: a test bounds each (test/engine/metrics.test.ts). At the end the figures of the last hour for operators, one
- * sample in ten seconds: of the process as a whole, whatever the number of accounts.
+ * Counters, histograms and gauges of the process, in Prometheus' text format at GET /metrics. Labels take few values:
+ * test/engine/metrics.test.ts bounds each. Below them: the samples of the last hour for operators, one in ten seconds.
  */
 import { statfs } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -12,12 +11,12 @@ import type { Held } from './loop.ts'
 import type { PoolFacts } from './steps.ts'
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
-/** Of what may wait for others. */
+/** Buckets for work that may wait. */
 const longSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86_400]
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** One registry per process (and per engine in tests). */
+/** Makes a registry and its metrics: one per process, and one per engine in tests. */
 export function createMetrics(sources: Sources = {}) {
   const registry = new Registry()
   const registers = [registry]
@@ -54,7 +53,7 @@ export function createMetrics(sources: Sources = {}) {
 
 type MetricValues = Awaited<ReturnType<Registry['getMetricsAsJSON']>>
 
-/** The metrics of several processes as one text, each series with the process' address as `node`. */
+/** The metrics of several processes as one text; each series has its process' address as label `node`. */
 export async function metricsOfAll(
   all: readonly { readonly address: string | null; readonly answer: MetricValues }[],
   silent: readonly string[],
@@ -67,7 +66,7 @@ export async function metricsOfAll(
   const labelled = all.map(({ address, answer }) =>
     answer.map((metric) => {
       const values = metric.values.map((one) => ({ ...one, labels: { ...one.labels, node: address ?? 'local' } }))
-      // No two series are alike: nothing is summed up.
+      // `node` makes all series different, so nothing is summed.
       return { ...metric, aggregator: 'sum' as const, values }
     }),
   )
@@ -76,7 +75,7 @@ export async function metricsOfAll(
 
 type ByLimit = Readonly<Record<'all' | 'address', number>>
 
-/** Connections to the API: open now; and since the start calls that were refused, and connections that were closed. */
+/** Connections to the API: open now; refused calls and closed connections since the start, by the limit. */
 export interface ConnectionCounts {
   readonly open: number
   readonly refused: ByLimit
@@ -85,34 +84,33 @@ export interface ConnectionCounts {
 
 type Counts = ReadonlyMap<string, number>
 
-/** Accounts by state, by mail server. */
+/** Mail server → state → number of accounts. */
 type HostCounts = ReadonlyMap<string, Counts>
 
-/** Each is asked at each scrape; what is absent or fails is left out, and nothing else. */
+/** Sources of the gauges, read at each scrape. A source that is absent or fails leaves out its own gauge only. */
 interface Sources {
-  /** The process and its event loop are measured. */
+  /** true = the process and its event loop are measured. */
   readonly ownsProcess?: boolean
-  /** Actors by tag. */
+  /** Tag → number of actors. */
   readonly accountTags?: () => Counts
   readonly webhookTags?: () => Counts
   readonly hosts?: () => Promise<HostCounts>
-  /** false: not which hosts. */
+  /** false = all mail servers are counted as `other`. */
   readonly hostNames?: boolean
   readonly connections?: ConnectionCounts | undefined
-  /** What waits in memory, by queue. */
+  /** Work that waits in memory, by queue. */
   readonly queues?: () => Readonly<Record<'logins' | 'backfill', number>>
-  /** What waits in the outbox. */
   readonly outbox?: () => Promise<Backlog>
   readonly ready?: () => Promise<boolean>
-  /** Whose disk is measured. */
+  /** A directory on the disk to measure. */
   readonly directory?: string
-  /** When the newest backup was made, in ms; null = there is none. */
+  /** When the newest backup was made, in ms since 1970; null = there is none. */
   readonly lastBackupAt?: () => Promise<number | null>
 }
 
 type Labelled<TLabel extends string> = readonly [labels: Readonly<Record<TLabel, string>>, value: number]
 
-/** Hosts that are named, those with most accounts; the rest are `other`. */
+/** The hosts with most accounts have their own series; the others are counted as `other`. */
 const mostHosts = 20
 
 function addGauges(registry: Registry, sources: Sources): void {
@@ -172,15 +170,15 @@ function byTag(counts: Counts = new Map()): readonly Labelled<'tag'>[] {
   return Array.from(counts, ([tag, value]) => [{ tag }, value] as const)
 }
 
-/** The event loop is looked at so often. Each look wakes the process: of an idle one it is nearly all the work. */
+/** Interval of the event loop's measurement. Each measurement wakes the process: nearly all work of an idle process. */
 const delayEveryMs = 100
 
-/** Seconds by which the event loop was late, of a histogram with one look in `delayEveryMs`. */
+/** Seconds by which the event loop was late, from the nanoseconds of a histogram with interval `delayEveryMs`. */
 function delayOf(nanoseconds: number): number {
   return Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e9 - delayEveryMs / 1000) : 0
 }
 
-/** Percentiles since the last time they were asked for. */
+/** Returns a function for the percentiles since its last call. */
 function createLoopDelay(): () => readonly Labelled<'quantile'>[] {
   const delays = monitorEventLoopDelay({ resolution: delayEveryMs })
   delays.enable()
@@ -222,10 +220,10 @@ function addOverLimit(registry: Registry, counts: ConnectionCounts | undefined):
   })
 }
 
-/** It may take a while: two that ask one after the other get the same answer. */
+/** The count may take a while, so its result is kept for this time. */
 const backlogKeptMs = 5000
 
-/** What waits in the outbox, of all channels. */
+/** Counts the waiting callbacks of all channels. */
 export function createBacklog(outbox: Pick<OutboxStore, 'backlog'>): () => Promise<Backlog> {
   let asked: { readonly at: number; readonly answer: Promise<Backlog> } | null = null
   return () => {
@@ -235,13 +233,10 @@ export function createBacklog(outbox: Pick<OutboxStore, 'backlog'>): () => Promi
   }
 }
 
-/** Of an actor that is not there: its record has just come, or the service is starting or ending. */
+/** State of an account without an actor: its record is new, or the service is starting or ending. */
 export const noActor = 'stopped'
 
-/**
- * The store knows which accounts there are, the pool what each of them does. `all`: those without an actor are this
- * process' too.
- */
+/** Counts accounts by mail server and state. `all`: accounts without an actor are this process' too. */
 export function countHosts(
   places: readonly AccountPlace[],
   facts: readonly Pick<PoolFacts, 'id' | 'state'>[],
@@ -262,11 +257,11 @@ export interface Sample {
   readonly at: number
   readonly eventsPerSecond: number
   readonly deliveriesPerSecond: number
-  /** Mean of an attempt, and of the way from the event to the delivered callback; 0 = there was none. */
+  /** Mean duration of an attempt, and mean time from the event to the delivered callback; 0 = there was none. */
   readonly attemptMs: number
   readonly latencyMs: number
   readonly memoryMib: number
-  /** The longest. */
+  /** The longest delay. */
   readonly loopDelayMs: number
 }
 
@@ -286,7 +281,7 @@ export function createHistory({ metrics, now = Date.now, everyMs = sampleMs }: H
   return {
     /** Oldest first. */
     samples: (): readonly Sample[] => samples,
-    /** Samples until the answered function is called. */
+    /** Takes samples until the returned function is called. */
     start(): () => void {
       const delay = monitorEventLoopDelay({ resolution: delayEveryMs })
       delay.enable()
@@ -313,7 +308,7 @@ export function createHistory({ metrics, now = Date.now, everyMs = sampleMs }: H
   }
 }
 
-/** In MiB. null = Linux has it in a file, and none can be opened now. */
+/** In MiB. null = unknown: Linux has the figure in a file, and no file can be opened now. */
 function memoryUsed(): number | null {
   try {
     return process.memoryUsage.rss() / 1_048_576
@@ -356,13 +351,13 @@ function meanMs(from: Totals['latency'], to: Totals['latency']): number {
   return to.count === from.count ? 0 : ((to.seconds - from.seconds) * 1000) / (to.count - from.count)
 }
 
-/** How many callbacks took how long from the event to their delivery, since the start. */
+/** Delivered callbacks since the start, by their time from the event to the delivery. */
 export async function latencies({ callbackLatency }: Metrics) {
   const { values } = await callbackLatency.get()
   const buckets = values.filter(({ metricName }) => metricName?.endsWith('_bucket'))
   return buckets.map(({ labels, value }, index) => {
     const { le } = labels as Readonly<Record<string, string | number>>
-    /** `seconds`: at most; null = longer than all others. */
+    /** `seconds`: the bucket's upper bound; null = no bound. */
     return { seconds: le === '+Inf' ? null : Number(le), callbacks: value - (buckets[index - 1]?.value ?? 0) }
   })
 }
@@ -372,7 +367,7 @@ interface LoopReportDeps {
   readonly metrics: Pick<Metrics, 'loopHeld'>
 }
 
-/** Names in the log and in the metrics who held the event loop. */
+/** Logs and counts each piece of work that held the event loop, with its owner. */
 export function createLoopReport({ log, metrics }: LoopReportDeps): (held: Held) => void {
   return ({ owner, ms }) => {
     const { kind, id } = owner ?? { kind: 'none', id: null }

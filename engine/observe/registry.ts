@@ -1,7 +1,7 @@
 /**
- * The supervisor pool: id → root actor. Each actor is a root of its own, so a pool of thousands costs no more than its
- * members, and one that dies takes no other with it. A death is a bug: it is logged, counted, and the actor is started
- * again from its record, alone, after a back-off that doubles while it keeps dying.
+ * The supervisor pool: id → root actor. Each actor is a root, so that the pool costs no more than its actors, and a
+ * death ends no other actor. A death is a bug: it is logged and counted, and the actor alone is started again from its
+ * record, after a back-off that doubles while it keeps dying.
  */
 import { type ActorFacts, type Taken, timerOf } from '../../machines/view.ts'
 import type { Logger } from './log.ts'
@@ -10,7 +10,7 @@ import type { Metrics } from './metrics.ts'
 import { createStepRing, eventName, type InspectedEvent, rootStep, type StepRing, transitionsIn } from './steps.ts'
 import type { ActorStep, ActorView, PoolFacts } from './steps.ts'
 
-/** What the pool asks of an actor; XState's root actors have it. */
+/** The part of XState's root actor that the pool uses. */
 export interface PoolActor<TEvent, TSnapshot> {
   start(): unknown
   stop(): unknown
@@ -20,41 +20,41 @@ export interface PoolActor<TEvent, TSnapshot> {
   readonly system?: { getSnapshot(): { readonly _scheduledEvents: Readonly<Record<string, ScheduledEvent>> } }
 }
 
-/** Of XState's scheduler. */
+/** The part of an event in XState's scheduler that is read here. */
 interface ScheduledEvent {
   readonly startedAt: number
   readonly delay: number
   readonly event: { readonly type: string }
 }
 
-/** Tests bring one of their own. */
+/** The clock of the process; tests have their own. */
 export const systemClock = {
   now: () => Date.now(),
-  /** Runs `run` after `ms`; answers the way to cancel it. */
+  /** Calls `run` after `ms`. Returns the function that cancels it. */
   after(ms: number, run: () => void): () => void {
     const timer = setTimeout(run, ms)
     return () => clearTimeout(timer)
   },
 }
 
-/** The first wait of a dead actor for its restart. */
+/** Wait of an actor for its restart after its first death. */
 const restartFirstMs = 1000
 
 interface RegistryOptions<TInput, TEvent, TSnapshot> {
   /** Label of the log lines and of metrics.actorDeaths. */
   readonly kind: 'account' | 'webhook'
-  /** Makes the root actor, not started. */
+  /** Makes the root actor without starting it. */
   readonly create: (
     input: TInput,
     inspect: (inspected: InspectedEvent) => void,
     id: string,
   ) => PoolActor<TEvent, TSnapshot>
-  /** Fresh input from the records, for the restart after a death; null = it is gone. */
+  /** Fresh input from the records, for the restart after a death; null = the record is gone. */
   readonly load: (id: string) => Promise<TInput | null>
   readonly describe: (snapshot: TSnapshot) => ActorFacts
-  /** The paths of its active states. */
+  /** The paths of the active states. */
   readonly active: (snapshot: TSnapshot) => readonly string[]
-  /** Hears of each step. */
+  /** Called after each step. */
   readonly stepped?: (id: string, step: ActorStep) => void
   readonly stopTimeoutMs: number
   readonly restartMaxMs: number
@@ -66,12 +66,12 @@ interface RegistryOptions<TInput, TEvent, TSnapshot> {
 interface Entry<TEvent, TSnapshot> {
   readonly id: string
   readonly ring: StepRing
-  /** By region of the chart: the transitions of its last step. */
+  /** Region of the chart → the transitions of its last step. */
   readonly last: Map<string, readonly Taken[]>
-  /** null = dead, and waits for its restart. */
+  /** null = the actor is dead and waits for its restart. */
   actor: PoolActor<TEvent, TSnapshot> | null
   startedAt: number
-  /** Its state in words, and since when it has this one. */
+  /** Name of the actor's state, and its start. */
   state: string
   since: number
   /** Deaths in close succession. */
@@ -88,11 +88,11 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   constructor(options: RegistryOptions<TInput, TEvent, TSnapshot>) {
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    // Prometheus sees an increase only in a series that it has seen before.
+    // Prometheus sees an increase only in a series that exists already.
     options.metrics.actorDeaths.inc({ kind: options.kind }, 0)
   }
 
-  /** Starts the actor; one of the same id is ended first, at once and unasked. */
+  /** Starts the actor. An actor of the same id is stopped at once, without a STOP event. */
   start(id: string, input: TInput): void {
     const old = this.#entries.get(id)
     if (old) this.#takeOut(old)?.stop()
@@ -112,7 +112,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     this.#asOwn(id, () => this.#launch(entry, input))
   }
 
-  /** Resolves when it has ended: by itself, or by force after stopTimeoutMs. It is out of the registry at once. */
+  /** Removes the actor at once. Resolves when it has ended: by itself, or by force after stopTimeoutMs. */
   async stop(id: string): Promise<void> {
     const entry = this.#entries.get(id)
     const actor = entry && this.#takeOut(entry)
@@ -133,24 +133,24 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     await Promise.all(Array.from(this.#entries.keys(), (id) => this.stop(id)))
   }
 
-  /** false when there is no live actor of this id. */
+  /** false = no actor of this id is alive. */
   send(id: string, event: TEvent): boolean {
     const actor = this.actor(id)
     this.#asOwn(id, () => actor?.send(event))
     return actor !== null
   }
 
-  /** Whoever asks for it: what follows is the actor's own work, in the log and where the loop is held. */
+  /** Runs work as the actor's own, for log lines and for reports of a held event loop. */
   #asOwn(id: string, work: () => void): void {
     workAs({ kind: this.#options.kind, id }, work)
   }
 
-  /** The actor itself, to wait for its steps; null when there is none, or it is dead and waits for its restart. */
+  /** The actor itself, to wait for its steps; null = there is none, or it is dead and waits for its restart. */
   actor(id: string): PoolActor<TEvent, TSnapshot> | null {
     return this.#entries.get(id)?.actor ?? null
   }
 
-  /** null as above. */
+  /** null as for `actor`. */
   snapshot(id: string): TSnapshot | null {
     return this.actor(id)?.getSnapshot() ?? null
   }
@@ -164,13 +164,13 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     return { ...this.#poolFactsOf(entry), active, steps: ring.list(), ...ways }
   }
 
-  /** All of them, or those of these ids, without their steps: cheap also for ten thousand. */
+  /** The facts of all actors, or of these ids, without steps: cheap for ten thousand actors. */
   facts(ids?: readonly string[]): PoolFacts[] {
     const entries = ids?.flatMap((id) => this.#entries.get(id) ?? []) ?? this.#entries.values()
     return Array.from(entries, (entry) => this.#poolFactsOf(entry))
   }
 
-  /** How many actors have each tag; the dead ones count as 'dead'. */
+  /** Tag → number of actors. Dead actors have the tag 'dead'. */
   countTags(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
     const tags = this.#entries.values().flatMap((entry) => this.#factsOf(entry).tags)
@@ -189,7 +189,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     this.#options.stepped?.(entry.id, { at, event, state, ms: null })
   }
 
-  /** What the bug was is for the log alone. */
+  /** A dead actor's error text is in the log alone. */
   #factsOf({ actor, death, deaths }: Entry<TEvent, TSnapshot>): ActorFacts {
     if (actor) return this.#options.describe(actor.getSnapshot())
     return {
@@ -212,7 +212,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
 
   #launch(entry: Entry<TEvent, TSnapshot>, input: TInput): void {
     try {
-      // Inspection begins inside createActor, before there is an actor to look at.
+      // Inspection begins inside createActor, before the actor is returned.
       let made: PoolActor<TEvent, TSnapshot> | null = null
       let taken: readonly Taken[] = []
       const inspect = (inspected: InspectedEvent) => {
@@ -244,7 +244,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   #died(entry: Entry<TEvent, TSnapshot>, error: unknown): void {
     const { kind, restartMaxMs, log, metrics } = this.#options
     const at = this.#clock.now()
-    // Living for twice the longest back-off ends the series.
+    // A life of twice the longest back-off ends a series of deaths.
     const inSeries = entry.deaths > 0 && at - entry.startedAt < restartMaxMs * 2
     entry.deaths = inSeries ? entry.deaths + 1 : 1
     entry.actor = null
@@ -254,7 +254,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     log.error({ err: error, kind, id: entry.id, deaths: entry.deaths, restartMs }, 'actor died')
   }
 
-  /** It was on its way out already: a bug all the same, but nothing to start again. */
+  /** An actor that was being stopped died of a bug: it is not started again. */
   #diedStopping({ id }: Entry<TEvent, TSnapshot>, error: unknown): void {
     const { kind, log, metrics } = this.#options
     metrics.actorDeaths.inc({ kind })
@@ -269,7 +269,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     return afterMs
   }
 
-  /** Never rejects: a record that cannot be read now is read again later. */
+  /** Never rejects: after a failed read of the record, the restart is scheduled again. */
   async #restart(entry: Entry<TEvent, TSnapshot>): Promise<void> {
     const { id } = entry
     const current = () => this.#entries.get(id) === entry && entry.actor === null
@@ -294,7 +294,7 @@ function timersOf<TEvent, TSnapshot>({ system }: PoolActor<TEvent, TSnapshot>): 
   })
 }
 
-/** 'running.life' */
+/** The region of a transition, such as 'running.life'. */
 function regionOf({ from }: Taken): string {
   return from.split('.').slice(0, 2).join('.')
 }

@@ -1,16 +1,15 @@
 /**
- * The last steps of each actor, for the operators' console: what came in, and where it led. A step holds the event's
- * name, a failure's class and the state's name; never a message, an address or any other content, so there is no secret
- * to leak.
+ * The last steps of each actor, for the operators' console. A step holds the event's name, a failure's class and the
+ * state's name; never a message, an address or other content, so that no secret can leak.
  */
 import { type ActorFacts, eventText, type Taken, takenOf, type TransitionDefinition } from '../../machines/view.ts'
 
 export const stepLimit = 100
 
-/** What a list of all actors says of each. */
+/** An actor in a list of all actors. */
 export interface PoolFacts extends ActorFacts {
   readonly id: string
-  /** In this state since then; of one that has just been started, since its start. */
+  /** Start of the actor's state, or of the actor before its first step. */
   readonly since: number
 }
 
@@ -18,21 +17,21 @@ export interface ActorStep {
   readonly at: number
   readonly event: string
   readonly state: string
-  /** Until the next step; null = it is the last one. */
+  /** Time until the next step; null = this is the last step. */
   readonly ms: number | null
 }
 
 export interface ActorView extends PoolFacts {
-  /** The states of its chart that are active, as paths ('running.life.waiting.backoff'); none while it is dead. */
+  /** Paths of the active states ('running.life.waiting.backoff'); [] for a dead actor. */
   readonly active: readonly string[]
-  /** The last 100 steps, oldest first, without secrets. */
+  /** The last 100 steps, oldest first. */
   readonly steps: readonly ActorStep[]
-  /** The last transitions of each region of its chart. */
+  /** The last transitions of each region of the chart. */
   readonly last: readonly Taken[]
   readonly timers: readonly (Omit<Taken, 'to'> & { readonly at: number })[]
 }
 
-/** What an inspector hears; the part of XState's inspection events that is read here. */
+/** The part of XState's inspection events that is read here. */
 export interface InspectedEvent {
   readonly type: string
   readonly rootId: string
@@ -41,16 +40,16 @@ export interface InspectedEvent {
   readonly _transitions?: readonly TransitionDefinition[]
 }
 
-/** Of each definition what is kept: there are few, and every actor shares them. */
+/** The kept form of each definition. All actors share the few definitions. */
 const kept = new WeakMap<TransitionDefinition, readonly Taken[]>()
 
-/** Of a microstep of the root actor itself. */
+/** The transitions of a microstep of the root actor; [] for other events. */
 export function transitionsIn({ type, rootId, actorRef, _transitions: all = [] }: InspectedEvent): readonly Taken[] {
   if (type !== '@xstate.microstep' || actorRef.sessionId !== rootId) return []
   return all.flatMap((transition) => kept.getOrInsertComputed(transition, () => takenOf([transition])))
 }
 
-/** Names of events and states: there are few. A step holds their places in this list. */
+/** The few names of events and states. A step holds their indexes in this list. */
 const names: string[] = []
 const places = new Map<string, number>()
 
@@ -58,12 +57,12 @@ function placeOf(name: string): number {
   return places.getOrInsertComputed(name, () => names.push(name) - 1)
 }
 
-/** Figures of a step: when the first and the last of equal steps were, how many, event and state. */
+/** Figures of a step: times of the first and the last of equal steps, their number, event and state. */
 const width = 5
 
 export type StepRing = ReturnType<typeof createStepRing>
 
-/** In one array of numbers: as objects the steps take three times the room. */
+/** Keeps steps in one array of numbers: objects would take three times the memory. */
 export function createStepRing(limit = stepLimit) {
   const figures = new Float64Array(limit * width)
   let count = 0
@@ -75,7 +74,7 @@ export function createStepRing(limit = stepLimit) {
     add(at: number, event: string, state: string): void {
       const [eventPlace, statePlace] = [placeOf(event), placeOf(state)]
       const [first, , times, lastEvent, lastState] = step(count - 1)
-      // Equal steps in a row are one with a count, so that a stream of progress does not push out all else.
+      // Equal steps in a row become one step with a count, so that progress events do not push out all others.
       if (times > 0 && lastEvent === eventPlace && lastState === statePlace) {
         figures.set([first, at, times + 1], (count - 1) * width)
         return
@@ -95,15 +94,13 @@ export function createStepRing(limit = stepLimit) {
   }
 }
 
-/** The inspected event when it is a step of the root actor itself, else null: children's steps are not kept. */
+/** The event of a root actor's step; null for other inspection events, such as children's steps. */
 export function rootStep(inspected: InspectedEvent): { readonly type: string } | null {
   if (inspected.type !== '@xstate.snapshot' || inspected.actorRef.sessionId !== inspected.rootId) return null
   return inspected.event ?? null
 }
 
-/**
- * An event's name for a step, with the class of the failure it brings. Names of an unexpected shape are not repeated.
- */
+/** An event's name for a step, with the class of its failure. A name of an unexpected shape becomes 'event'. */
 export function eventName(event: { readonly type: string }): string {
   const name = /^[\w.-]{1,100}$/.test(event.type) ? eventText(event.type) : 'event'
   const failureClass = failureClassOf(event)

@@ -1,7 +1,7 @@
 /**
- * Traces from a message to its callbacks, for OpenTelemetry: spans by its SDK, sent as OTLP over HTTP, in batches. A
- * trace has the id of the change (of the outbox row, where there is no change), and the span of the message the first
- * half of it: so a callback that is sent days later, by another process, finds its trace, and nothing is stored for it.
+ * Traces from a message to its callbacks, for OpenTelemetry: spans by its SDK, sent in batches as OTLP over HTTP. A
+ * trace has the id of the change, or of the outbox row without a change; the message's span has the first half of it. A
+ * callback that another process sends days later finds its trace by these ids, and nothing is stored.
  */
 import type { Context } from '@opentelemetry/api'
 import type { IdGenerator, SpanExporter } from '@opentelemetry/sdk-trace'
@@ -11,10 +11,10 @@ import { withinTime } from '../waits.ts'
 import type { Logger } from './log.ts'
 
 export interface Tracing {
-  /** A change was found, and is in the store. Times in ms since 1970. */
+  /** A change is stored. Times in ms since 1970. */
   message(change: Pick<ChangeRecord, 'id' | 'accountId' | 'messageId' | 'kind'>, seenAt: number, storedAt: number): void
   callback(row: OutboxRecord, attempt: DeliveryAttempt): void
-  /** Sends what is left. Never rejects. */
+  /** Sends the remaining spans. Never rejects. */
   close(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ const none: Tracing = { message: () => undefined, callback: () => undefined, clo
 const closeMs = 5000
 const traceDigits = 32
 
-/** The SDK is loaded only where there is somewhere to send traces to. */
+/** The SDK is loaded only with an endpoint for traces. */
 async function loadSdk() {
   return {
     ...(await import('@opentelemetry/api')),
@@ -77,13 +77,13 @@ export async function createTracing(
       span.end(at + durationMs)
     },
     async close() {
-      // That spans were not taken is in the log already.
+      // `noticing` has logged the failure.
       await withinTime(closeMs, provider.shutdown()).catch(() => undefined)
     },
   }
 }
 
-/** Says once that traces are not taken, and once that they are again. */
+/** Logs the first failure of the exporter, and its recovery. */
 function noticing(exporter: SpanExporter, url: string, log: Pick<Logger, 'warn'>): SpanExporter {
   let wasTaken = true
   return {
@@ -103,7 +103,7 @@ function noticing(exporter: SpanExporter, url: string, log: Pick<Logger, 'warn'>
   }
 }
 
-/** A change's id has as many digits as a trace's; a span's has half of them. */
+/** The id of a message's span: a change's id has 32 digits, as a trace's id; a span's id has half. */
 function spanOf(changeId: string): string {
   return changeId.slice(0, traceDigits / 2)
 }
@@ -113,7 +113,7 @@ interface Ids {
   readonly spanId?: string
 }
 
-/** A tracer asks for ids while it starts a span: those that were given before, or random ones. */
+/** A tracer takes the ids of a span when it starts it: the ids of the last `give`, or random ids. */
 function createIds(random: IdGenerator) {
   let given: Ids = {}
   const take = (name: keyof Ids): string | undefined => {

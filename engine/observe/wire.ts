@@ -1,40 +1,39 @@
 /**
- * The last lines of an account's connections and the steps of its actor between them, for operators: without
- * credentials, and without what is in its mail. Frozen at each failure. Blocks of lines are compressed: these lines are
- * so much alike that a block takes a quarter.
+ * The last lines of an account's connections, with the steps of its actor, for operators: without credentials and
+ * without contents of mail. A copy is frozen at each failure. Blocks of lines are compressed to about a quarter.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { FailureClass } from '../errors.ts'
 
 const longestLine = 160
 const mostLines = 200
-/** A block is full with the first of both. */
+/** Bounds of a block. */
 const blockLines = 40
 const blockCharacters = 2600
-/** Of all blocks, compressed; what is frozen may be as much again. */
+/** Bound of all blocks, compressed; the frozen copy may take as much again. */
 const mostBytes = 5200
 const deflate = { memLevel: 4, windowBits: 12 }
 
 export interface WireLine {
   readonly at: number
-  /** Counted from the start of the service; null = a step of the actor. */
+  /** Number of the connection since the start of the service; null = a step of the actor. */
   readonly connection: number | null
   readonly line: string
 }
 
-/** The mailbox is watched over one, commands of the API go over another. */
+/** The connection that watches the mailbox, or the connection for commands of the API. */
 export type ConnectionKind = 'mailbox' | 'commands'
 
 export interface FrozenWire {
   readonly at: number
   readonly failure: FailureClass
-  /** Whose failure it is; null = of none. */
+  /** Number of the connection that failed; null = none failed. */
   readonly connection: number | null
-  /** Its lines, and the steps since it was opened. */
+  /** The connection's lines, and the steps since it was opened. */
   readonly lines: readonly WireLine[]
 }
 
-/** Never changed, so that what is frozen shares it. `packed`: a byte a character; a Buffer takes 200 bytes more. */
+/** Immutable, so that the frozen copy shares it. `packed`: a latin1 string, 200 bytes smaller than a Buffer. */
 interface Block {
   readonly lines: number
   readonly packed: string
@@ -54,11 +53,11 @@ interface Frozen extends Pick<FrozenWire, 'at' | 'failure'> {
 export type WireRing = ReturnType<typeof createWireRing>
 
 export function createWireRing() {
-  /** Oldest first, and the lines that follow them, each as its text has it in a block. */
+  /** Oldest first; `lines` are the newer lines, in the format of a block. */
   let blocks: readonly Block[] = []
   let lines: string[] = []
   let characters = 0
-  /** When the newest line came, and the newest step. */
+  /** Time of the newest line, and the newest step. */
   let last = 0
   let step = ''
   let connections = 0
@@ -68,7 +67,7 @@ export function createWireRing() {
   function pack(): void {
     if (lines.length === 0) return
     const last = blocks.at(-1)
-    // After a freeze the last block may be short.
+    // A freeze may have left a short block: it is joined with the lines.
     const joins = last !== undefined && last.lines + lines.length <= blockLines
     blocks = trimmed([...(joins ? blocks.slice(0, -1) : blocks), packed([...(joins ? unpacked(last) : []), ...lines])])
     lines = []
@@ -76,7 +75,7 @@ export function createWireRing() {
   }
 
   function add(at: number, connection: number | null, line: string): WireLine {
-    // A copy: the text that it was cut from may be long.
+    // A copy, because a slice would keep the whole original line in memory.
     const text = `${(at - last).toString(36)} ${connection ?? ''} ${line}`
     const copy = Buffer.from(text, 'latin1').toString('latin1')
     last = at
@@ -87,19 +86,19 @@ export function createWireRing() {
   }
 
   return {
-    /** Answers what takes its lines as the session logs them, 'C: …' or 'S: …', and answers what is kept of each. */
+    /** Returns a function that takes the connection's lines ('C: …', 'S: …') and returns their kept form. */
     open(at: number, kind: ConnectionKind): (at: number, line: string) => WireLine {
       const connection = ++connections
       opened.set(kind, { at, connection })
       return (at, line) => add(at, connection, shown(line))
     },
-    /** A step of the actor. Of equal ones in a row the first is kept. */
+    /** Adds a step of the actor, unless it equals the last step. */
     step(at: number, event: string, state: string): void {
       const text = `${event} -> ${state}`
       if (text !== step) add(at, null, text)
       step = text
     },
-    /** `kind`: of the connection that failed; null = none did. */
+    /** Freezes a copy. `kind`: the connection that failed; null = none failed. */
     freeze(at: number, failure: FailureClass, kind: ConnectionKind | null): void {
       pack()
       frozen = { at, failure, blocks, last, opened: (kind && opened.get(kind)) ?? null }
@@ -117,7 +116,7 @@ export function createWireRing() {
   }
 }
 
-/** Each has the time since the one before it, so that its time is found from the end. */
+/** Lines with their times. A line has the time since the line before it, so times are added up from the end. */
 function dated(lines: readonly string[], last: number): WireLine[] {
   let at = last
   const found = lines.toReversed().map((text): WireLine => {
@@ -137,7 +136,7 @@ function unpacked(block: Block): string[] {
   return inflateRawSync(Buffer.from(block.packed, 'latin1')).toString('latin1').split('\n')
 }
 
-/** The newest that have room. */
+/** The newest blocks within the bounds. */
 function trimmed(blocks: readonly Block[]): readonly Block[] {
   let [lines, bytes, from] = [0, 0, blocks.length]
   for (const block of blocks.toReversed()) {
@@ -156,7 +155,7 @@ function shown(line: string): string {
   return masked.slice(0, longestLine).replaceAll(/[^\x20-\x7e]/g, '?')
 }
 
-/** Commands whose arguments are no secret, and no words of a mail. */
+/** Commands whose arguments hold no secret and no words of a mail. */
 const plainCommands =
   /^[A-Za-z0-9]+ (?:UID )?(?:CAPABILITY|NOOP|LOGOUT|STARTTLS|ID|NAMESPACE|ENABLE|SELECT|EXAMINE|CLOSE|UNSELECT|LIST|LSUB|STATUS|FETCH|STORE|COPY|MOVE|EXPUNGE|IDLE|CREATE|DELETE|RENAME|SUBSCRIBE|UNSUBSCRIBE)\b/i
 
@@ -164,7 +163,7 @@ function client(text: string): string {
   if (text === 'DONE' || plainCommands.test(text)) return text
   const mechanism = /^[A-Za-z0-9]+ AUTHENTICATE [A-Z0-9-]{1,20}/i.exec(text)
   if (mechanism) return `${mechanism[0]} ***`
-  // Numbers and names of a search stay; its words may be those of a mail.
+  // The words of a search may be words of a mail.
   if (/^[A-Za-z0-9]+ (?:UID )?SEARCH /i.test(text)) return withoutTexts(text)
   return /^[A-Za-z0-9]+ (?:LOGIN|APPEND)\b/i.exec(text)?.[0].concat(' ***') ?? '***'
 }
@@ -180,17 +179,14 @@ function server(text: string): string {
   return text.startsWith('+') ? '+ ***' : '***'
 }
 
-/** Numbers and flags, as far as they come before any text of the mail. */
+/** Numbers and flags before the first text of the mail. */
 function fetchedItems(text: string): string {
   const [begin = ''] = text.slice(0, 4 * longestLine).split(/["{[]/, 1)
   const items = begin.match(/\b(?:UID \d+|FLAGS \([^()]*\)|MODSEQ \(\d+\)|RFC822\.SIZE \d+)/gi) ?? []
   return [...items, ...(begin.endsWith(')') ? [] : ['***'])].join(' ')
 }
 
-/**
- * Quoted texts become "***", one without an end too; a literal leaves nothing but its size. Cut first: what comes
- * behind is not shown.
- */
+/** Masks quoted texts as "***", also an unterminated one; of a literal only the size is shown. */
 function withoutTexts(text: string): string {
   const begin = text.slice(0, 4 * longestLine).replaceAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)/gs, '"***"')
   const literal = begin.search(/\{\d+\+?\}[\r\n]/)
