@@ -1,6 +1,6 @@
 /**
- * The guard against requests into our own network. A host name is resolved once, every address it has is checked, and
- * the connection is made to a checked address, so that a name which changes between check and connect gains nothing.
+ * The guard against requests into the operator's own network. A host name is resolved once, all its addresses are
+ * checked, and the connection goes to a checked address: a change of the name after the check has no effect.
  */
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -35,15 +35,12 @@ export function isPublicAddress(address: string): boolean {
 
 const privateRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'linkLocal', 'uniqueLocal'])
 
-/** true when what is sent there stays on this machine or its private network. Less than "not public". */
+/** true for an address of this machine or its private network: fewer addresses than "not public". */
 export function isPrivateAddress(address: string): boolean {
   return ipaddr.isValid(address) && privateRanges.has(ipaddr.process(address).range())
 }
 
-/**
- * An IPv4 address as it is, also one that is written as IPv6; of an IPv6 address its /64 network; any other text as it
- * is.
- */
+/** The /64 network of an IPv6 address, the plain IPv4 address of an IPv4-mapped one; any other text unchanged. */
 export function networkOf(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address
   const parsed = ipaddr.IPv6.parse(address)
@@ -51,16 +48,13 @@ export function networkOf(address: string): string {
   return `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`
 }
 
-/** '[::1]' and 'mail.example.com.' without what belongs to the notation only. */
+/** '[::1]' → '::1', 'mail.example.com.' → 'mail.example.com'. */
 function bareHost(host: string): string {
   const inner = /^\[(.*)\]$/.exec(host.trim())?.[1] ?? host.trim()
   return inner.replace(/\.$/, '')
 }
 
-/**
- * A literal address in plain notation, or null. Unusual notations (0x7f.1, 2130706433) go to the resolver and are
- * checked then.
- */
+/** A literal address in plain notation, or null. The resolver takes unusual notations (0x7f.1, 2130706433). */
 function literal(host: string): CheckedAddress | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(host)) return { address: host, family: 4 }
   return ipaddr.IPv6.isValid(host) ? { address: host, family: 6 } : null
@@ -94,9 +88,8 @@ async function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal | un
 }
 
 /**
- * The addresses of a host that may be connected to, in the resolver's order; never empty. Rejects with
- * `private_address` when there is none that is public, `network` (details.errno, ENOTFOUND …) when the name has none,
- * `timeout` when `signal` aborts.
+ * The allowed addresses of a host, in the resolver's order; never empty. Rejects with `private_address` when no address
+ * is public, `network` (details.errno, ENOTFOUND …) when the name has no address, `timeout` when `signal` aborts.
  */
 export async function resolveGuarded(host: string, options: GuardOptions): Promise<readonly CheckedAddress[]> {
   const bare = bareHost(host)
@@ -116,7 +109,7 @@ export async function resolveGuarded(host: string, options: GuardOptions): Promi
   throw addresses.length > 0 ? notPublic(bare) : resolveFailure(bare, undefined)
 }
 
-/** The socket goes to an address that the guard has checked, whatever the name resolves to by then. */
+/** A look-up for a socket that returns these checked addresses for any name. */
 export function pinned(addresses: readonly CheckedAddress[]): LookupFunction {
   return (_host, options, callback) => {
     const [first] = addresses
@@ -129,9 +122,9 @@ const longestUrl = 2048
 const resolveMs = 10_000
 
 /**
- * Checks a URL that a caller wants to be called at, when it is registered; at delivery the connection is checked again.
- * Rejects with `bad_request` (not an http or https URL, credentials in it, too long) or `private_address`, naming the
- * parameter. A host that does not resolve now, within 10 s, is accepted: it may tomorrow.
+ * Checks a callback URL when it is registered; each delivery checks the connection again. Rejects with `bad_request`
+ * (no http or https URL, credentials in it, too long) or `private_address`; the error names the parameter. A host that
+ * does not resolve within 10 s is accepted: it may resolve later.
  */
 export async function checkUrl(parameter: string, url: string, allowPrivate: boolean): Promise<void> {
   const parsed = URL.parse(url)

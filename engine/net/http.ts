@@ -1,11 +1,10 @@
 /**
- * The one HTTP client: callbacks, discovery and token endpoints. No redirect is ever followed. Hosts are checked where
- * the connection is made: a literal address before, a resolved one after the look-up that the socket uses, so that a
- * name which changes its address between check and connect gains nothing.
+ * The HTTP client for callbacks, discovery and token endpoints. It follows no redirect. Addresses are checked at each
+ * connection: a literal address before it, a resolved address in the socket's own look-up.
  *
  * Errors are AppErrors: `timeout` (one deadline over connect, headers and body), `private_address`, `tls`, `network`
- * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP); and
- * `busy` or `shutting_down` when the reason is ours.
+ * (refused, reset, no such host; details.reason has the system's code), `protocol` (the response is not HTTP); `busy`
+ * and `shutting_down` are faults of Mailroom.
  */
 import { isIP, type LookupFunction } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors } from 'undici'
@@ -28,15 +27,15 @@ type Texts = Readonly<Record<string, string>>
 
 export type HttpClient = ReturnType<typeof createHttpClient>
 
-/** Open connections to one origin at most: callers bound their own share, this bounds the sum. */
+/** Bound on all callers' connections to one origin; each caller has its own lower bound. */
 const connectionsPerOrigin = 1024
-/** An answer's rest up to this size is read and thrown away, so that the connection can be used again. */
+/** The rest of a response up to this size is read and dropped, so that the connection can be reused. */
 const drainBytes = 65_536
-/** Of a body; smaller ones share connections. */
+/** A connection is closed after a request body of more than this. */
 const largeBytes = 1_048_576
 
 interface ClientOptions {
-  /** false = only public unicast addresses. */
+  /** false = only public unicast addresses are allowed. */
   readonly allowPrivate: boolean
   readonly connectTimeoutMs?: number
 }
@@ -74,7 +73,7 @@ interface Outgoing {
   readonly body?: string | Uint8Array
 }
 
-/** Not by undici's `request`: it makes a stream of each answer, and needs a signal for the deadline. */
+/** undici's `request` would make a stream of each response and need a signal for the deadline. */
 async function sendOver(dispatcher: Agent, limits: HttpLimits, url: string, outgoing: Outgoing): Promise<HttpAnswer> {
   const answer = collect(limits.maxResponseBytes)
   const timer = setTimeout(() => {
@@ -82,7 +81,7 @@ async function sendOver(dispatcher: Agent, limits: HttpLimits, url: string, outg
   }, limits.timeoutMs)
   try {
     const { origin, pathname, search } = new URL(url)
-    // A receiver may answer and take no more of a body: the connection of a large one ends with its answer.
+    // A receiver may respond without reading the whole body: after a large body the connection is closed.
     const reset = (outgoing.body?.length ?? 0) > largeBytes
     dispatcher.dispatch({ ...outgoing, origin, path: pathname + search, reset }, answer.handler)
     return await answer.whole
@@ -93,7 +92,7 @@ async function sendOver(dispatcher: Agent, limits: HttpLimits, url: string, outg
   }
 }
 
-/** An answer as it comes in; `end` gives it up, and ends its connection. */
+/** Collects a response; `end` gives it up and closes its connection. */
 function collect(maxBytes: number) {
   const { promise: whole, resolve, reject } = Promise.withResolvers<HttpAnswer>()
   const kept: Buffer[] = []
@@ -142,7 +141,7 @@ function guardedConnector(allowPrivate: boolean, timeout: number): buildConnecto
   }
 }
 
-/** The socket's own look-up: it gets checked addresses only. */
+/** The socket's look-up, which returns checked addresses only. */
 function guardedLookup(allowPrivate: boolean, timeout: number): LookupFunction {
   return (hostname, options, callback) => {
     resolveGuarded(hostname, { allowPrivate, signal: AbortSignal.timeout(timeout) }).then(
@@ -152,9 +151,7 @@ function guardedLookup(allowPrivate: boolean, timeout: number): LookupFunction {
   }
 }
 
-/**
- * Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most `longestMs`; null = absent or unreadable.
- */
+/** Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most `longestMs`; null = absent or invalid. */
 export function retryAfterOf(header: string | null | undefined, now: number, longestMs: number): number | null {
   const text = header?.trim() ?? ''
   const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
@@ -162,7 +159,7 @@ export function retryAfterOf(header: string | null | undefined, now: number, lon
 }
 
 const protocolCodes = /^(HPE_|UND_ERR_(RES|HEADERS|BODY|INFO|REQ|NOT_SUPPORTED|INVALID_ARG))/
-/** The client itself was closed: see `close`. */
+/** Codes of a closed client, see `close`. */
 const closedCodes = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'])
 
 function toNetworkError(error: unknown): AppError {
@@ -174,7 +171,7 @@ function toNetworkError(error: unknown): AppError {
   const message = error instanceof Error ? error.message || reason : reason
   if (reason === 'UND_ERR_CONNECT_TIMEOUT') return new AppError('timeout', 'no connection in time', { cause: error })
   if (isTlsCode(reason)) return new AppError('tls', message, { cause: error, details: { reason } })
-  // What undici takes for granted of an answer, as that its status is 100 at least.
+  // undici asserts some properties of a response, such as a status of at least 100.
   if (reason === 'ERR_ASSERTION') return new AppError('protocol', 'the answer is not valid HTTP', { cause: error })
   const code = error instanceof errors.HTTPParserError || protocolCodes.test(reason) ? 'protocol' : 'network'
   return new AppError(code, message, { cause: error, details: { reason } })

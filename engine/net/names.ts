@@ -1,8 +1,7 @@
 /**
- * Look-ups of names, so that a dead zone is waited for by those who ask for it only. The system's resolver holds a
- * thread until the name servers answer or its time is over, which takes 10 s and more, and it cannot be told to stop.
- * So few look-ups go on at once, and zones take turns. Equal names are asked for once, and an asker who gives up before
- * its turn asks for nothing.
+ * Look-ups of host names, so that a dead zone delays its own names only. The system's resolver holds a thread until the
+ * name servers answer or its time is over, after 10 s or more, and cannot be cancelled. So few look-ups run at once,
+ * and zones take turns. Look-ups of equal names are shared, and a look-up that nobody waits for is not begun.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
@@ -12,7 +11,7 @@ type Found = readonly { readonly address: string; readonly family: number }[]
 
 export type Lookup = (name: string, signal?: AbortSignal) => Promise<Found>
 
-/** With half as many spare ones: 12 look-ups at once, for which main.ts makes the threads. */
+/** With half as many spare places (fair-queue.ts): 12 look-ups at once, for which main.ts makes the threads. */
 const lookUpsAtOnce = 8
 const lookUpsOfZone = 2
 const slowNamesKept = 10_000
@@ -20,7 +19,7 @@ const slowNameMs = 3_600_000
 
 interface Question {
   readonly answer: Promise<Found>
-  /** Nobody waits for the answer any more. */
+  /** Cancels the look-up, unless it has begun: nobody waits for it any more. */
   readonly drop: () => void
   askers: number
 }
@@ -33,9 +32,9 @@ interface SlowFailure {
 interface Limits {
   /** A failure that took this long or longer is slow. */
   readonly slowMs: number
-  /** The second slow failure in a row is the answer for this time; after the first a quick retry still asks. */
+  /** The second slow failure in a row is remembered for this time; after the first, a quick retry still asks. */
   readonly rememberedMs: number
-  /** Longer than any resolver asks: its thread cannot be told to stop. */
+  /** Longer than any look-up of the resolver, whose thread cannot be stopped. */
   readonly deadlineMs: number
 }
 
@@ -106,10 +105,10 @@ export function createLookup(
   }
 }
 
-/** Its last two labels. */
+/** The last two labels of a name. */
 function zoneOf(name: string): string {
   return name.split('.').slice(-2).join('.')
 }
 
-/** Of this process, as its threads are. */
+/** The look-up of this process, whose threads all callers share. */
 export const lookUp = createLookup((name) => systemLookup(name, { all: true }))

@@ -1,8 +1,8 @@
 /**
- * Calls between the nodes, HTTP over TLS with a pre-shared key (RFC 4279, with an ephemeral key exchange: RFC 5489).
- * Both sides prove in the handshake that they have the key, which comes of MAILROOM_SECRET; without it no byte of HTTP
- * is read or sent. While that setting is being replaced, the asking side takes the key that the answering one names, if
- * it has it, and the answering side accepts MAILROOM_SECRET_OLD's too.
+ * Calls between nodes: HTTP over TLS with a pre-shared key (RFC 4279, with an ephemeral key exchange: RFC 5489). Both
+ * sides prove in the handshake that they have the key, which is derived from MAILROOM_SECRET; before that no byte of
+ * HTTP is read or sent. While the setting is being replaced, a client uses the key that the server names, if it has
+ * that key, and a server also accepts the key of MAILROOM_SECRET_OLD.
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
@@ -18,10 +18,10 @@ import { withinTime } from '../waits.ts'
 const tls = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
 const connectMs = 2000
 const tellMs = 2000
-/** Of one node to another, for what is told. Calls have as many as the clients who make them. */
+/** Connections for `tell` from one node to another. `call` has no limit. */
 const tellingConnections = 8
 const keepAliveMs = 10_000
-/** The asking side closes an idle connection before the answering one does. */
+/** A client closes an idle connection before the server does. */
 const idleMs = { asking: 30_000, answering: 75_000 } as const
 const maxHeaderBytes = 48 * 1024
 
@@ -41,16 +41,16 @@ export interface PeerAnswer {
 }
 
 export interface Peers {
-  /** Answers where other nodes reach this one. `bad_request` when it cannot listen there. */
+  /** Returns this node's address (host:port) for other nodes. `bad_request` when it cannot listen there. */
   listen(listener: RequestListener, host: string, port: number): Promise<string>
   /** Rejects with `network` when no connection was made or it broke. */
   call(address: string, call: PeerCall): Promise<PeerAnswer>
-  /** A POST, empty without a body; answers the status, 0 without an answer. */
+  /** Sends a POST. Returns the status; 0 = no response. */
   tell(address: string, path: string, body?: Buffer): Promise<number>
   close(): Promise<void>
 }
 
-/** `former`: keys that are accepted still. */
+/** `former`: keys that are still accepted. */
 export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers {
   const keys = new Map([...former, key].map((one) => [nameOf(one), one]))
   const own = nameOf(key)
@@ -64,7 +64,7 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
   async function ask(agent: Agent, address: string, asked: PeerCall): Promise<PeerAnswer> {
     const { method, path, headers, body, signal } = asked
     try {
-      // The path goes as it came: what it names has been looked up in it already.
+      // The path is sent unchanged: the caller has read it already.
       const options = { origin: `https://${address}`, path, method, headers: [...headers], body, signal }
       const answer = await agent.request(options)
       return { status: answer.statusCode, headers: answer.headers, body: answer.body }
@@ -106,14 +106,14 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
   }
 }
 
-/** Tells two keys apart, and is too short to try pass phrases by: anybody who connects is shown it. */
+/** A short hash that tells keys apart. Anybody who connects sees it, so it is too short to test pass phrases with. */
 function nameOf(key: Buffer): string {
   return `mailroom ${createHash('sha256').update('mailroom/peers/').update(key).digest('hex').slice(0, 2)}`
 }
 
 type ChooseKey = (hint: string | null) => { psk: Buffer; identity: string }
 
-/** `connections`: to one node at most; null = no limit. */
+/** `connections`: limit for one node; null = no limit. */
 function agentWith(pskCallback: ChooseKey, connections: number | null): Agent {
   return new Agent({
     connect: ({ hostname, port }, callback) => {
@@ -145,13 +145,13 @@ function listening(server: Server, host: string, port: number): Promise<void> {
       const words = `MAILROOM_NODE_HOST, MAILROOM_NODE_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`
       reject(new AppError('bad_request', words, { cause }))
     })
-    // A client without the key: nothing of it is kept.
+    // A client without the key is disconnected.
     server.on('tlsClientError', (_, socket) => socket.destroy())
     server.listen(port, host, resolve)
   })
 }
 
-/** The address that stands for this machine where one listens on all of its addresses. */
+/** This machine's address for other nodes, when it listens on all of its addresses. */
 export function ownAddress(): string {
   const found = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
   const outer = found.filter(({ internal }) => !internal)

@@ -1,5 +1,5 @@
 /**
- * The secrets of a developer or a webhook: the current one first, then those that it replaced, each until its overlap
+ * The secrets of a developer or a webhook: the current secret first, then replaced secrets, each until its overlap
  * ends. They are sealed as one value, with the record's id as associated data.
  */
 import { z } from 'zod'
@@ -10,7 +10,7 @@ export interface Secret {
   readonly secret: string
   /** In ms since 1970. */
   readonly createdAt: number
-  /** null = the current one. */
+  /** In ms since 1970; null = the current secret. */
   readonly expiresAt: number | null
 }
 
@@ -20,22 +20,22 @@ export function sealSecrets(sealer: Sealer, recordId: string, secrets: readonly 
   return sealer.seal(JSON.stringify(secrets), recordId)
 }
 
-/** Throws `internal` when the key that sealed them is not here. */
+/** Throws `internal` without the key that sealed them. */
 export function openSecrets(sealer: Sealer, recordId: string, sealed: string): readonly Secret[] {
   const text = sealer.open(sealed, recordId)
-  // A developer's secret was once sealed by itself.
+  // Older versions sealed a developer's secret alone, without a list.
   if (!text.startsWith('[{')) return [onlySecret(text, 0)]
   return list.parse(JSON.parse(text))
 }
 
-/** None when that key is lost. */
+/** [] without the key that sealed them. */
 export function keptSecrets(sealer: Sealer, recordId: string, sealed: string): readonly Secret[] {
   return sealer.opens(sealed, recordId) ? openSecrets(sealer, recordId, sealed) : []
 }
 
 export const onlySecret = (secret: string, createdAt: number): Secret => ({ secret, createdAt, expiresAt: null })
 
-/** `secret` is the current one; those before are good until now + overlap at most, expired ones are dropped. */
+/** Makes `secret` the current secret. The others are valid for `overlapMs` at most; expired secrets are dropped. */
 export function rotated(secrets: readonly Secret[], secret: string, now: number, overlapMs: number): Secret[] {
   const until = now + overlapMs
   const replaced = secrets.map((one) => ({ ...one, expiresAt: Math.min(one.expiresAt ?? until, until) }))

@@ -1,6 +1,6 @@
 /**
  * Sealing of credentials: AES-256-GCM with a key from MAILROOM_SECRET, or from the file `secret` in the data directory.
- * The record's id is associated data, so that a sealed value moved to another record does not open. Format:
+ * The record's id is associated data, so that a sealed value does not open in another record. Format:
  * `v2.<key id>.<iv>.<tag>.<ciphertext>`, base64url; the key id is the beginning of a hash of the key. Values of the
  * older form `v1.<iv>.<tag>.<ciphertext>` open too.
  */
@@ -25,7 +25,7 @@ import type { AccountRecord } from '../store/records.ts'
 
 export type Sealer = ReturnType<typeof createSealer>
 
-/** `former`: keys that seal nothing new (MAILROOM_SECRET_OLD). */
+/** `key` seals and opens; `former` keys only open (MAILROOM_SECRET_OLD). */
 export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
   const all = [key, ...former]
   const keyId = idOf(key)
@@ -48,11 +48,11 @@ export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
     )
   }
   return {
-    /** Of the key that seals. */
+    /** Id of `key`. */
     keyId,
-    /** A key for another purpose, of the one that seals. */
+    /** A key for another purpose, derived from `key`. */
     derive: (purpose: string): Buffer => derived(key, purpose),
-    /** The same, of those that seal nothing new. */
+    /** The same, derived from the former keys. */
     deriveFormer: (purpose: string): Buffer[] => former.map((one) => derived(one, purpose)),
     seal(plain: string, recordId: string): string {
       const iv = randomBytes(12)
@@ -61,9 +61,9 @@ export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
       const parts = [iv, cipher.getAuthTag(), sealed]
       return ['v2', keyId, ...parts.map((part) => part.toString('base64url'))].join('.')
     },
-    /** Throws `internal` when the value was sealed with a key that is not here, or for another record. */
+    /** Throws `internal` without the key that sealed the value, and for another record's value. */
     open,
-    /** Whether the key of this value is here. */
+    /** true = the key that sealed the value is here. */
     opens(sealed: string, recordId: string): boolean {
       const id = keyIdOf(sealed)
       if (id !== unnamed) return ids.has(id)
@@ -74,7 +74,7 @@ export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
         return false
       }
     },
-    /** The key that a value names; 'v1' = it names none. */
+    /** Id of the key that sealed the value; 'v1' = the value has none. */
     keyOf: keyIdOf,
   }
 }
@@ -83,7 +83,7 @@ function derived(key: Buffer, purpose: string): Buffer {
   return createHmac('sha256', key).update(`mailroom/${purpose}`).digest()
 }
 
-/** In place of a key id. */
+/** Stands for the key id of a value of the older form. */
 const unnamed = 'v1'
 
 function keyIdOf(sealed: string): string {
@@ -102,7 +102,7 @@ function opened(key: Buffer, parts: readonly string[], recordId: string): string
   return decipher.update(Buffer.from(data, 'base64url'), undefined, 'utf8') + decipher.final('utf8')
 }
 
-/** 32 bytes as hex or base64 are taken as they are; anything else is a pass phrase and goes through scrypt. */
+/** 32 bytes as hex or base64 are the key; any other text is a pass phrase, and scrypt derives the key. */
 export function keyFrom(secret: string): Buffer {
   if (/^[0-9a-f]{64}$/i.test(secret)) return Buffer.from(secret, 'hex')
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(secret)) return Buffer.from(secret, 'base64')
@@ -112,7 +112,7 @@ export function keyFrom(secret: string): Buffer {
 
 type Settings = Pick<Config, 'MAILROOM_SECRET' | 'MAILROOM_DATA_DIR'>
 
-/** Those that seal nothing new. */
+/** The keys that only open. */
 export function formerKeys({ MAILROOM_SECRET_OLD: old }: Pick<Config, 'MAILROOM_SECRET_OLD'>): Buffer[] {
   return old === null ? [] : [keyFrom(old)]
 }
@@ -121,9 +121,7 @@ export function secretFile(config: Pick<Settings, 'MAILROOM_DATA_DIR'>): string 
   return join(config.MAILROOM_DATA_DIR, 'secret')
 }
 
-/**
- * null when there is neither the setting nor the file. AppError `bad_request` (one line) when the file cannot be read.
- */
+/** null without the setting and the file. Throws `bad_request` (one line) when the file cannot be read. */
 export function readKey(config: Settings, log: Logger): Buffer | null {
   if (config.MAILROOM_SECRET !== null) return keyFrom(config.MAILROOM_SECRET)
   makeDataDir(config.MAILROOM_DATA_DIR)
@@ -140,7 +138,7 @@ export function readKey(config: Settings, log: Logger): Buffer | null {
   }
 }
 
-/** Makes the file, with mode 0600. AppError `bad_request` when it cannot be written, or is there by now. */
+/** Makes the file, with mode 0600. Throws `bad_request` when it cannot be written, or exists. */
 export function makeKey(config: Settings): Buffer {
   const file = secretFile(config)
   const secret = randomBytes(32).toString('hex')
@@ -160,7 +158,7 @@ export function sealCredential(sealer: Sealer, accountId: string, credential: Cr
   return sealer.seal(JSON.stringify(credential), accountId)
 }
 
-/** Throws `internal` when MAILROOM_SECRET is not the one it was sealed with. */
+/** Throws `internal` without the key that sealed the credential. */
 export function openCredential(sealer: Sealer, account: Pick<AccountRecord, 'id' | 'sealedCredential'>): Credential {
   return JSON.parse(sealer.open(account.sealedCredential, account.id)) as Credential
 }
@@ -171,8 +169,8 @@ interface Stored {
 }
 
 /**
- * Stores the credential with the refresh token that the provider has put in the place of the account's. One that was
- * given meanwhile stays; one that was only sealed anew does not.
+ * Stores the credential with the provider's new refresh token, unless the account has got another credential meanwhile.
+ * A credential that was only sealed again is the same credential.
  */
 export async function keepRotated(
   { sealer, store }: Stored,
@@ -187,7 +185,7 @@ export async function keepRotated(
   }
 }
 
-/** Time depends on the length alone. */
+/** Compares in a time that depends only on the length. */
 export function sameText(expected: string, given: string): boolean {
   const a = Buffer.from(expected)
   const b = Buffer.from(given)
