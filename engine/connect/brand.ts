@@ -1,4 +1,4 @@
-/** Name, colour and logo of the connect wizard: of a developer, or from the configuration. */
+/** Name, colour and logo of the connect wizard, from the developer's record or the configuration. */
 import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Config } from '../config.ts'
@@ -10,7 +10,7 @@ export interface Brand {
   /** null = the host of the callback_url. */
   readonly name: string | null
   readonly color: string
-  /** Of text on that colour. */
+  /** Colour of text on `color`. */
   readonly ink: '#000000' | '#ffffff'
   /** A data: URL, or the https: URL of a developer's logo. */
   readonly logo: string | null
@@ -30,7 +30,7 @@ const types: Readonly<Record<string, string>> = {
 
 type Settings = Pick<Config, 'MAILROOM_WIZARD_NAME' | 'MAILROOM_WIZARD_COLOR' | 'MAILROOM_WIZARD_LOGO'>
 
-/** Throws `bad_request`, one line, for a logo that cannot be shown. */
+/** The brand of the configuration. Throws `bad_request`, one line, for a logo that cannot be shown. */
 export function openBrand(config: Settings): Brand {
   const color = config.MAILROOM_WIZARD_COLOR ?? usualColor
   const logo = config.MAILROOM_WIZARD_LOGO
@@ -42,7 +42,7 @@ export function openBrand(config: Settings): Brand {
   }
 }
 
-/** Each part that the developer has not is that of the configuration. */
+/** The developer's brand; the configuration fills in missing parts. */
 export function brandOf(configured: Brand, developer: BrandRecord): Brand {
   const color = developer.color ?? configured.color
   const { name, logo } = configured
@@ -51,7 +51,7 @@ export function brandOf(configured: Brand, developer: BrandRecord): Brand {
 
 /**
  * The origin of an https: URL without user or password, for the img-src of a Content-Security-Policy; null for any
- * other text. A URL's host may have one of * ; , but in a policy they mean something else.
+ * other text. Hosts with * ; or , are refused, because a policy gives these characters another meaning.
  */
 export function logoOrigin(text: string): string | null {
   const url = URL.parse(text)

@@ -1,12 +1,13 @@
 /**
- * What a connect token makes: a user with an email account, a further account, or new credentials of one.
+ * Tries of a connect token: each makes a user with an email account, a further account, or new credentials of an
+ * account.
  *
- * The order of writes is claim, make, use. The claim names the ids of what is going to be made. So a process that ends
- * in between leaves no doubt: whoever looks at the token next (`find`, `settle`) sees whether that account is there,
- * and marks the token used, or frees it. A token of an account is freed: the credentials may be given once more.
+ * The order of writes is claim, make, use. The claim has the ids of the records to make. After a crash in between, the
+ * next `find` or `settle` checks whether the account exists, and marks the token used or releases it. A token of an
+ * existing account is released: the user may give the credentials again.
  *
- * One try of a token at a time, in its own actor; the claim decides between what comes together all the same. What was
- * typed lives in the try alone, in memory. It is sent to the server that the end user was shown, or to none.
+ * A token has one try at a time, in its own actor; between processes the claim decides. Typed credentials are held in
+ * memory by the try alone, and are sent only to the server that the end user was shown.
  */
 import { LRUCache } from 'lru-cache'
 import { createActor, fromPromise } from 'xstate'
@@ -34,17 +35,17 @@ import type { Logger } from '../observe/log.ts'
 import type { Store } from '../store/port.ts'
 import type { ConnectTokenRecord, TokenClaim } from '../store/records.ts'
 
-/** `taken`: another try was faster. `code`: it could not be tried, or not stored. */
+/** `taken`: another try was faster. `error`: the mailbox could not be tried, or not stored. */
 export type ConnectOutcome =
   | { readonly kind: 'made' }
   | { readonly kind: 'taken' }
   | { readonly kind: 'failed'; readonly failure: ProbeFailure; readonly message: string }
   | { readonly kind: 'error'; readonly code: ErrorCode }
 
-/** A try with a mailbox. */
+/** A try with a mailbox, as callers see it. */
 export type ConnectTry = Readonly<Pick<Running, 'browser' | 'step' | 'outcome' | 'changed'>>
 
-/** Where a credential is sent to: the same text is the same place. */
+/** Key of the login that a credential is sent to. */
 export function destinationOf({ server, port, useSsl, username }: MailboxSettings): string {
   return JSON.stringify([server, port, useSsl, username])
 }
@@ -63,21 +64,21 @@ interface Deps {
 
 type State = Required<Deps> & {
   readonly tries: LRUCache<string, Running>
-  /** Tokens whose claim is being worked on, or taken back. */
+  /** Tokens whose claim this process is working on. */
   readonly claimed: Set<string>
 }
 
-/** How long it is known what came of a try, and of how many. */
+/** How long, and how many, tries are remembered. */
 const rememberedMs = 900_000
 const remembered = 10_000
 
 class Running {
-  /** The browser that has begun it. */
+  /** The browser that has begun the try. */
   readonly browser: string
   step: ProbeStep | 'saving' = 'finding'
-  /** null = it is under way. */
+  /** null = the try is under way. */
   outcome: ConnectOutcome | null = null
-  /** The one that it has won. */
+  /** The claim that the try has won. */
   claim: TokenClaim | null = null
   #next = Promise.withResolvers<undefined>()
 
@@ -85,7 +86,7 @@ class Running {
     this.browser = browser
   }
 
-  /** Resolves when the step or the outcome is another one. */
+  /** Resolves at the next change of step or outcome. */
   get changed(): Promise<void> {
     return this.#next.promise
   }
@@ -110,18 +111,18 @@ export function createConnect(deps: Deps) {
     claimed: new Set<string>(),
   }
   return {
-    /** null = unknown, or of a developer whose key is revoked. */
+    /** null = the token is unknown, or its developer's key is revoked. */
     async find(token: string): Promise<ConnectTokenRecord | null> {
       const record = await deps.store.tokens.find(token)
       if (record === null || (await deps.developers.get(record.developerId)) === null) return null
       return settle(state, record)
     },
-    /** The token as it is after a process that ended at its work. */
+    /** The token's record, after the claim of a crashed process was resolved. */
     settle: (record: ConnectTokenRecord) => settle(state, record),
     life: (record: ConnectTokenRecord): TokenLife => tokenLife(inputOf(state, record)),
-    /** The last try by this token, while it is remembered. */
+    /** The token's last try, while it is remembered. */
     tryOf: (token: string): ConnectTry | null => state.tries.get(token) ?? null,
-    /** Begins a try, for `browser`. false = one is under way, or the token is good for nothing any more. */
+    /** Begins a try, for `browser`. false = a try is under way, or the token is no longer valid. */
     begin: (record: ConnectTokenRecord, browser: string, input: AccountInput) => begin(state, record, browser, input),
   }
 }
@@ -137,7 +138,7 @@ function begin(state: State, record: ConnectTokenRecord, browser: string, input:
   const { token } = record
   if (tries.get(token)?.outcome === null) return false
   const running = new Running(browser)
-  // What is left when the store does not count the try, or when it takes too long.
+  // The outcome when the store does not count the try, or takes too long.
   let outcome: ConnectOutcome = { kind: 'error', code: 'store_unavailable' }
   const attempt = fromPromise<TryOutput, { readonly token: string }>(async () => {
     const counted = await state.store.tokens.tried(token, triesOfToken)
@@ -179,17 +180,17 @@ async function outcomeOf(
   } catch (thrown) {
     if (thrown instanceof Taken) return { kind: 'taken' }
     const error = toAppError(thrown)
-    // Whose outcome is not known is taken back first; an edit is not.
+    // After a create with an unknown result, the undo releases the token; there is no undo for an edit.
     const undone = error.code === 'store_unavailable' && record.accountId === null
     if (running.claim !== null && !undone) await steps.takenBack().catch(() => undefined)
-    // A callback URL that is private by now is nothing that the end user can mend.
+    // The end user can correct a private server address, but not a private callback URL.
     if (error.code === 'private_address' && error.details['parameter'] === 'server')
       return { kind: 'failed', failure: 'private_address', message: error.message }
     log.warn({ code: error.code, ...(error.fault === 'us' ? { err: error.cause ?? error } : {}) }, 'connect failed')
     return { kind: 'error', code: error.code }
   }
   const { claim } = running
-  // When this fails, whoever looks at the token next does it.
+  // After a failure, the next `find` or `settle` marks the token used.
   if (claim !== null) await store.tokens.use(token, claim.at, claim.userId, claim.accountId).catch(() => undefined)
   claimed.delete(token)
   return { kind: 'made' }
@@ -200,7 +201,7 @@ function stepsOf({ store, claimed, now }: State, token: string, running: Running
     onStep: (step: ProbeStep) => running.note({ step }),
     async claim(ids: Omit<TokenClaim, 'at'>): Promise<void> {
       const claim = { ...ids, at: now() }
-      // Before it is written: nobody may take it for one that was left over.
+      // Before the write: `settle` must not take the claim for a crashed process' claim.
       claimed.add(token)
       const won = await store.tokens.claim(token, claim).catch((error: unknown) => {
         claimed.delete(token)

@@ -1,11 +1,11 @@
-/** A connect token that an operator makes: its link asks the user of an email account for the login once more. */
+/** Connect tokens that an operator makes: the link asks the user of an email account for new credentials. */
 import { newToken } from '../store/ids.ts'
 import type { AccountRecord, ConnectTokenRecord } from '../store/records.ts'
 
-/** Of every connect token. */
+/** Lifetime of every connect token. */
 export const tokenLifeMs = 24 * 3_600_000
 
-/** No application has asked for it: the wizard ends at its last page, without a `callbackUrl`. */
+/** Without a `callbackUrl` the wizard ends at its last page: no application has asked for the token. */
 export function reconnectToken({ id, developerId, userId, email }: AccountRecord, now: number): ConnectTokenRecord {
   const names = { firstName: null, lastName: null, statusCallbackUrl: null, options: null }
   const times = { createdAt: now, expiresAt: now + tokenLifeMs, usedAt: null }
@@ -22,5 +22,5 @@ export function reconnectToken({ id, developerId, userId, email }: AccountRecord
   }
 }
 
-/** The first page of the wizard: public, good as long as the token. */
+/** URL of the wizard's first page: public, valid as long as the token. */
 export const connectUrl = (baseUrl: string, token: string): string => `${baseUrl}/connect/${token}`

@@ -1,8 +1,8 @@
 /**
  * Sign-in of an end user at an OAuth provider: the authorization-code flow (RFC 6749 section 4.1) with PKCE (RFC 7636,
- * S256). The state is bound to the connect token and to the browser that has begun, and is good once, for 15 minutes.
- * It is kept in memory: after a restart, who was at the provider begins again. An ID token comes from the token
- * endpoint itself, so its claims are checked and not its signature (OpenID Connect Core section 3.1.3.7).
+ * S256). The state is bound to the connect token and the browser, and is valid once, for 15 minutes. It is kept in
+ * memory: after a restart, a user at the provider begins again. An ID token comes from the token endpoint itself, so
+ * its claims are checked and not its signature (OpenID Connect Core section 3.1.3.7).
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -27,18 +27,18 @@ import type { OAuthProviderRecord } from '../store/records.ts'
 import { issuing, issuingOf, type OAuthServer, type OAuthServers } from './providers.ts'
 import { busyAnswer, isAccessToken, type Tokens, wordsOf } from './tokens.ts'
 
-/** What went wrong, for the page that says what the end user can do. */
+/** Reason of a failed sign-in, for the page that tells the end user the next step. */
 export type ConsentReason =
-  /** The end user said no. */
+  /** The end user refused. */
   | 'denied'
   /** Access was granted, but not to the mail. */
   | 'scope_missing'
   | 'no_refresh_token'
-  /** The provider is away or out of order: later. */
+  /** The provider is away or out of order: the end user tries again later. */
   | 'provider_down'
-  /** The provider does not know the application, or refuses what it asks for: nothing that the end user can mend. */
+  /** The provider refuses the application or its request: the end user cannot correct it. */
   | 'provider_refuses'
-  /** An answer that does not belong to the question: another issuer, another nonce, an ID token of somebody else. */
+  /** The response does not belong to the request: another issuer, nonce or ID token. */
   | 'answer_wrong'
   | 'not_registered'
   | 'state_unknown'
@@ -58,32 +58,32 @@ export interface ConsentWish {
   readonly developerId: string
   /** Consumer key of a registered provider. */
   readonly providerKey: string
-  /** Where the provider sends the browser back to. */
+  /** The URL that the provider sends the browser back to. */
   readonly redirectUri: string
-  /** The address that signs in, if it is known. */
+  /** The end user's address, if it is known. */
   readonly loginHint: string | null
   readonly connectToken: string
   /** The login that the tokens are for: server, port, TLS and username, in one text. */
   readonly destination: string
-  /** What only this browser knows, from a cookie. */
+  /** This browser's secret, from a cookie. */
   readonly browser: string
 }
 
 export interface ConsentAnswer {
-  /** The address of the page that was called, without its query. */
+  /** The URL of the called page, without its query. */
   readonly redirectUri: string
   readonly parameters: URLSearchParams
-  /** null = the browser has no such cookie. */
+  /** null = the browser has no cookie. */
   readonly browser: string | null
 }
 
 export interface Consent {
   readonly connectToken: string
-  /** As in ConsentWish: the tokens go nowhere else. */
+  /** As in ConsentWish: the caller sends the tokens to this login only. */
   readonly destination: string
   readonly providerKey: string
   readonly refreshToken: string
-  /** Who signed in, as the ID token says; null = it does not. */
+  /** Address of the end user in the ID token; null = none. */
   readonly email: string | null
 }
 
@@ -106,7 +106,7 @@ interface Begun {
 }
 
 const lifeMs = 15 * 60_000
-/** For so long an answer says that its state has been used, or is too old. */
+/** For this time a response with a used or expired state gets the exact reason. */
 const rememberedMs = 3_600_000
 const statesAtMost = 20_000
 
@@ -114,7 +114,7 @@ export function createConsent(deps: Deps) {
   const now = deps.now ?? Date.now
   const begun = new LRUCache<string, Begun>({ maxSize: statesAtMost, sizeCalculation: () => 1, ttl: rememberedMs })
 
-  /** It is used up whatever comes of it, except by another browser. */
+  /** Marks the state as used, whatever the outcome, except for another browser. */
   function take(state: string, { redirectUri, browser }: ConsentAnswer): Begun {
     const kept = begun.get(state)
     if (kept?.wish.redirectUri !== redirectUri)
@@ -131,11 +131,11 @@ export function createConsent(deps: Deps) {
     /** The connect token of a sign-in that was begun here; null = there is none. */
     tokenOf: (state: string): string | null => begun.get(state)?.wish.connectToken ?? null,
 
-    /** Where to send the browser. Rejects with ConsentError `not_registered` or `provider_down`. */
+    /** The URL to send the browser to. Rejects with ConsentError `not_registered` or `provider_down`. */
     async begin(wish: ConsentWish): Promise<{ readonly url: string; readonly state: string }> {
       const { server, settings } = await serverOf(deps, await providerOf(deps, wish))
       const [verifier, nonce] = [generateRandomCodeVerifier(), generateRandomNonce()]
-      // The token leads the browser back to the node that knows of the sign-in.
+      // The token routes the browser back to the node that holds the sign-in.
       const state = `${generateRandomState()}.${wish.connectToken}`
       const url = new URL(server.authorization_endpoint ?? '')
       const fields = {
@@ -151,13 +151,13 @@ export function createConsent(deps: Deps) {
         ...(wish.loginHint === null ? {} : { login_hint: wish.loginHint }),
       }
       for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value)
-      // The address is in the URL: nothing here needs what was typed any more.
+      // The URL has the address: the typed text is not kept.
       const asked = { ...wish, loginHint: null }
       begun.set(state, { wish: asked, used: false, verifier, nonce, expiresAt: now() + lifeMs })
       return { url: url.href, state }
     },
 
-    /** What the provider's answer is worth. Rejects with ConsentError, or with what the store throws. */
+    /** Exchanges the provider's response for tokens. Rejects with ConsentError, or with an error of the store. */
     async finish(answer: ConsentAnswer): Promise<Consent> {
       const { parameters } = answer
       const state = parameters.get('state') ?? ''
@@ -209,7 +209,7 @@ async function exchange(
   return processAuthorizationCodeResponse(await issuingOf(server, response), client, response, expected)
 }
 
-/** RFC 6749 sections 4.1.2.1 and 5.2; a code that is refused was used before or has become too old. */
+/** RFC 6749 sections 4.1.2.1 and 5.2. A refused code was used before or is too old. */
 const refusals: Readonly<Record<string, ConsentReason>> = {
   access_denied: 'denied',
   invalid_grant: 'state_expired',
@@ -232,10 +232,10 @@ function refuse(error: unknown): never {
   return fail('answer_wrong', 'the OAuth provider does not answer as it should')
 }
 
-/** Those that are no use for IMAP, and that a provider need not name. */
+/** Scopes that IMAP does not need, and that a provider may leave out of its response. */
 const besides = new Set(['openid', 'email', 'profile', 'offline_access'])
 
-/** The refresh token, if the answer is enough to read mail with. No scope in it = what was asked for (section 5.1). */
+/** The refresh token, if the response grants access. Without a scope in it, `asked` is granted (section 5.1). */
 function checked({ scope, access_token, refresh_token: token }: TokenEndpointResponse, asked: string): string {
   if (!isAccessToken(access_token))
     throw new ConsentError('answer_wrong', 'the access token has characters that none may have')

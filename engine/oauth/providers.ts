@@ -1,7 +1,7 @@
 /**
- * The OAuth 2.0 providers that a developer may register a consumer key for, under the interface's names and the
- * clients'; where each of the two is, by the configuration or by OpenID Connect Discovery; and every request of the
- * protocol's library over our own HTTP client: same address guard, same deadline.
+ * The two OAuth 2.0 providers that a developer may register a consumer key for: their names, their endpoints (from the
+ * configuration or OpenID Connect Discovery), and the OAuth library's requests over Mailroom's HTTP client, with its
+ * address guard and deadline.
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -18,7 +18,7 @@ const namesOfA = ['PROVIDER_A_OAUTH2', 'GMAIL_OAUTH2', 'GMAIL'] as const
 const namesOfB = ['PROVIDER_B_CONNECT', 'MSLIVECONNECT'] as const
 export const providerTypes = [...namesOfA, ...namesOfB] as const
 
-/** Which of the two: the ending of its settings. */
+/** One of the two providers: the ending of its settings' names. */
 type ProviderLetter = 'A' | 'B'
 
 const known = {
@@ -36,7 +36,7 @@ const known = {
   },
 } as const
 
-/** Type as registered. */
+/** `type`: as registered. */
 export function letterOf(type: string): ProviderLetter {
   return (namesOfA as readonly string[]).includes(type) ? 'A' : 'B'
 }
@@ -47,34 +47,33 @@ function providerSettings(letter: ProviderLetter, config: Config) {
   return {
     /** May hold `{tenantid}`: the claim `tid` of the ID token. */
     issuer: facts.issuer,
-    /** null = asked of the issuer (OpenID Connect Discovery). */
+    /** null = read from the issuer (OpenID Connect Discovery). */
     authorization: config[`MAILROOM_OAUTH_AUTHORIZATION_URL_${letter}`] ?? facts.authorization,
     token: config[`MAILROOM_OAUTH_TOKEN_URL_${letter}`] ?? facts.token,
-    /** Full mail access, and a refresh token. */
+    /** Asks for full mail access and a refresh token. */
     scope: config[`MAILROOM_OAUTH_SCOPE_${letter}`],
     /** Further parameters of the authorization request. */
     params: new URLSearchParams(config[`MAILROOM_OAUTH_PARAMS_${letter}`]),
-    /** IMAP hosts that it signs in for, in lower case. */
+    /** IMAP hosts that the provider signs in for, in lower case. */
     hosts: config[`MAILROOM_OAUTH_HOSTS_${letter}`].toLowerCase().split(/[\s,]+/),
   }
 }
 
-/** Which provider signs in for the mailboxes of this IMAP server; null = none. */
+/** The provider that signs in for mailboxes of this IMAP server; null = none. */
 export function letterOfHost(server: string, config: Config): ProviderLetter | null {
   const host = server.toLowerCase()
   return (['A', 'B'] as const).find((letter) => providerSettings(letter, config).hosts.includes(host)) ?? null
 }
 
-/** As people know it; one that is set is named by its host. */
+/** The provider's name for people: its brand, or the host of a configured issuer. */
 export function nameOfProvider(letter: ProviderLetter, config: Config): string {
   const issuer = config[`MAILROOM_OAUTH_ISSUER_${letter}`]
   return issuer === null ? known[letter].name : new URL(issuer).hostname
 }
 
-/** Of a shorter one nearly all would be shown. */
 const shortest = 10
 
-/** First three characters, `[...]`, last three. */
+/** First three characters, `[...]`, last three; of a short secret nothing is shown. */
 export function abbreviated(secret: string): string {
   if (secret.length < shortest) return '[...]'
   return `${secret.slice(0, 3)}[...]${secret.slice(-3)}`
@@ -89,11 +88,11 @@ export type OAuthServers = ReturnType<typeof createOAuthServers>
 export type OAuthServer = Awaited<ReturnType<OAuthServers['of']>>
 
 const keptMs = 3_600_000
-/** One of each letter. */
+/** One server for each letter. */
 const mostServers = 2
 const answerMax = 65_536
 
-/** Rejects, whichever the method, with what the HTTP client or the library has thrown. */
+/** All methods reject with errors of the HTTP client or the library. */
 export function createOAuthServers({ config, http }: Deps) {
   const limits = { timeoutMs: config.MAILROOM_OAUTH_TIMEOUT, maxResponseBytes: answerMax }
 
@@ -107,7 +106,7 @@ export function createOAuthServers({ config, http }: Deps) {
     return new Response(answer.body, { status: answer.status, headers })
   }
 
-  /** Of every request of the library. */
+  /** Options for every request of the library. */
   const options = { [customFetch]: fetchOver, [allowInsecureRequests]: config.MAILROOM_ALLOW_PRIVATE }
 
   const discovered = new LRUCache<string, AuthorizationServer>({
@@ -138,7 +137,7 @@ export function createOAuthServers({ config, http }: Deps) {
 
 const tenant = '{tenantid}'
 
-/** The server under the issuer that it names itself, if that is one of those that its pattern allows. */
+/** The server with the issuer `named` in its response, if the server's issuer pattern allows it. */
 export function issuing(server: AuthorizationServer, named: unknown): AuthorizationServer {
   const [start = '', end] = server.issuer.split(tenant)
   if (end === undefined || typeof named !== 'string') return server
@@ -146,7 +145,7 @@ export function issuing(server: AuthorizationServer, named: unknown): Authorizat
   return /^[\w-]+$/.test(tenantId) && named === start + tenantId + end ? { ...server, issuer: named } : server
 }
 
-/** The same for the ID token of an answer, which is checked afterwards. */
+/** The same with the issuer of the response's ID token, which the library checks afterwards. */
 export async function issuingOf(server: AuthorizationServer, answer: Response): Promise<AuthorizationServer> {
   if (!server.issuer.includes(tenant)) return server
   const payload = /"id_token"\s*:\s*"[\w-]+\.([\w-]+)\./.exec(await answer.clone().text())?.[1]

@@ -1,7 +1,7 @@
 /**
  * Access tokens for IMAP (XOAUTH2) from refresh tokens (RFC 6749 section 6), kept until shortly before they expire.
  * Errors: `consent_lost` (invalid_grant: the end user revoked it), `permission` (the provider refuses this client or
- * scope), `auth_unavailable` (the endpoint cannot say now: network, 5xx, a rate limit, nonsense).
+ * scope), `auth_unavailable` (no usable response now: network, 5xx, a rate limit, nonsense).
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -20,9 +20,9 @@ import { issuingOf, type OAuthServers } from './providers.ts'
 
 export interface AccessToken {
   readonly accessToken: string
-  /** From then on another one is asked for, and a session that it opened is renewed; some time before it ends. */
+  /** When to ask for a new token and renew the session, some time before the token expires. In ms since 1970. */
   readonly renewAt: number
-  /** The refresh token is another one by now: the one that was given may have ended. Store this one. */
+  /** The new refresh token, to be stored; null = the given refresh token is still the newest. */
   readonly rotated: string | null
 }
 
@@ -33,16 +33,13 @@ export interface Grant {
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** One for all refresh tokens of its line: the first one and those that took its place. */
+/** The access token of a refresh token and of all refresh tokens that replaced it. */
 interface Kept {
   readonly accessToken: string
   readonly renewAt: number
-  /** The newest. */
+  /** The newest refresh token. */
   readonly refreshToken: string
-  /**
-   * The sealed secret that it was asked for with: a provider that was removed or replaced since gives a token of its
-   * own, or none.
-   */
+  /** The provider's sealed secret at the request: after a change of the provider the token is not used. */
   readonly sealedSecret: string
 }
 
@@ -54,7 +51,7 @@ interface Deps {
 }
 
 const spareMs = 6 * 60_000
-/** Of a token that is good for a short time. */
+/** The same for a token with a short life: a share of its life. */
 const spareShare = 1 / 4
 const fallbackLifeMs = 3_600_000
 
@@ -70,7 +67,7 @@ export function createTokens(deps: Deps) {
     cache.set(nameOf(developerId, { ...grant, refreshToken: kept.refreshToken }), kept)
   }
 
-  /** A refresh token that was replaced is not used again: providers take that for a theft and end the whole line. */
+  /** The entry of the newest refresh token. Providers take the use of a replaced one for a theft and revoke all. */
   function newest(developerId: string, grant: Grant): Kept | undefined {
     const known = cache.get(nameOf(developerId, grant))
     if (known === undefined || known.refreshToken === grant.refreshToken) return known
@@ -78,10 +75,7 @@ export function createTokens(deps: Deps) {
   }
 
   return {
-    /**
-     * Kept by developer, provider and refresh token: who knows the refresh token alone is given nothing that others
-     * asked for.
-     */
+    /** Tokens are kept by developer, provider and refresh token, so that no developer gets another's access token. */
     async get(developerId: string, grant: Grant): Promise<AccessToken> {
       const provider = await store.providers.get(developerId, grant.providerKey)
       if (provider === null)
@@ -103,12 +97,12 @@ export function createTokens(deps: Deps) {
         underWay.delete(call)
       }
     },
-    /** What a sign-in has brought: used up before the refresh token is. */
+    /** Keeps the access token of a sign-in, which is used before the refresh token. */
     keep(provider: OAuthProviderRecord, answer: TokenEndpointResponse, refreshToken: string): void {
       const { developerId, consumerKey: providerKey } = provider
       keep(developerId, { providerKey, refreshToken }, keptFrom(provider, answer, refreshToken, now))
     },
-    /** The server refused it: ask for a new one next time. */
+    /** The IMAP server refused the access token: the next `get` asks for a new token. */
     forget(developerId: string, grant: Grant): void {
       const known = newest(developerId, grant)
       if (known !== undefined) keep(developerId, grant, { ...known, renewAt: 0 })
@@ -116,7 +110,7 @@ export function createTokens(deps: Deps) {
   }
 }
 
-/** RFC 6749 appendix A.12: visible ASCII and spaces. A line break or a ^A would end its place in the SASL answer. */
+/** RFC 6749 appendix A.12: visible ASCII and spaces. A line break or a ^A would end the token in the SASL response. */
 export function isAccessToken(token: string): boolean {
   return /^[\x20-\x7e]+$/.test(token)
 }
@@ -162,10 +156,10 @@ export function wordsOf({ error, error_description: why }: Said): string {
   return `the OAuth provider says ${error}${why === undefined ? '' : `: ${why}`}`
 }
 
-/** RFC 6749 section 4.1.2.1, RFC 8628 section 3.5: they say nothing of the grant or of the client. */
+/** Passing errors (RFC 6749 section 4.1.2.1, RFC 8628 section 3.5): they do not concern the grant or the client. */
 const passing = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
 
-/** The answer in which the provider says that it has no time now; null = it says something else, or nothing. */
+/** The response of a provider that is busy or failing for now; null = another error. */
 export function busyAnswer(error: unknown): Response | null {
   const answer = error instanceof ResponseBodyError ? error.response : error instanceof Error ? error.cause : null
   if (!(answer instanceof Response)) return null
