@@ -1,8 +1,7 @@
 /**
- * IMAP settings from an email address, by three look-ups: the table of known providers, what the domain publishes for
- * mail clients (Autoconfig), and what DNS says of it (SRV, MX). Their answers come in this order. Where they find
- * nothing, the usual hosts of the domain are probed. Bounded by deadlines, and remembered for an hour per domain;
- * nothing is ever logged in to.
+ * Finds IMAP settings for an email address: in the table of known providers, in the domain's file for mail clients
+ * (Autoconfig), and in DNS (SRV, MX), in this order. If all find nothing, the usual hosts of the domain are probed.
+ * Look-ups have deadlines, and results are kept for an hour per domain. Discovery never logs in.
  */
 import type { SrvRecord } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
@@ -30,17 +29,17 @@ export interface DiscoveryDeps {
   readonly http: Pick<HttpClient, 'get'>
   readonly probe: HostProbe
   readonly resolver?: DnsResolver
-  /** Of each look-up; all run side by side, and the probe after them. Default 8 s. */
+  /** Deadline of each look-up; all run side by side, and the probe after them. Default 8 s. */
   readonly timeoutMs?: number
 }
 
 const lookUpMs = 8000
 const rememberedMs = 3_600_000
-/** A look-up that failed is tried again sooner than one that found nothing. */
+/** A failed look-up is repeated after this time, sooner than a look-up that found nothing. */
 const failedMs = 60_000
-/** Of the settings of all domains, as JSON. */
+/** Bound on the kept settings of all domains, as JSON. */
 const keptBytes = 8 * 1_048_576
-/** About what a domain costs beside its texts. */
+/** Memory of a domain besides its texts, about. */
 const recordBytes = 1024
 
 export function createDiscovery(deps: DiscoveryDeps) {
@@ -50,7 +49,7 @@ export function createDiscovery(deps: DiscoveryDeps) {
     sizeCalculation: (found, domain) => 2 * (domain.length + JSON.stringify(found).length) + recordBytes,
     ttl: rememberedMs,
     async fetchMethod(domain, _stale, { options }) {
-      // Copied: a slice of an answer keeps the whole answer in memory.
+      // A copy, because slices would keep whole responses in memory.
       const found = structuredClone(await lookUp({ ...deps, resolver }, domain))
       options.ttl = found.complete ? rememberedMs : failedMs
       return found
@@ -59,8 +58,8 @@ export function createDiscovery(deps: DiscoveryDeps) {
   return {
     similar: similarAddress,
     /**
-     * Best first, each server once; [] when nothing is known. Within 13 s. Rejects with `network` when that is so
-     * because a name server did not say.
+     * Settings within 13 s, best first, each server once. [] = none found. Rejects with `network` when none were found
+     * and a name server did not answer.
      */
     async discover(email: string): Promise<DiscoveredSettings[]> {
       const domain = domainToASCII(domainOf(email))
@@ -75,16 +74,16 @@ export function createDiscovery(deps: DiscoveryDeps) {
   }
 }
 
-/** A name of at least two labels, not an address. */
+/** true for a name of at least two labels that is no IP address. */
 function isPublicName(domain: string): boolean {
   return domain.length <= 253 && /^(?:[a-z0-9_-]{1,63}\.)+(?!\d+$)[a-z0-9-]{2,63}$/.test(domain)
 }
 
 interface Found {
   readonly settings: readonly DiscoveredSettings[]
-  /** No look-up failed or took too long. */
+  /** No look-up failed or timed out. */
   readonly complete: boolean
-  /** None of those in DNS did. */
+  /** No look-up in DNS failed or timed out. */
   readonly answered: boolean
 }
 
@@ -109,7 +108,7 @@ async function lookUp(deps: DiscoveryDeps & { readonly resolver: DnsResolver }, 
   return { settings: probed?.map(typed) ?? [], complete: complete && probed !== undefined, answered }
 }
 
-/** undefined when it failed or took too long: another look-up may have found something. */
+/** undefined = the look-up failed or timed out. */
 function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   return withinTime(ms, work).catch(() => undefined)
 }
@@ -118,7 +117,7 @@ function ofProvider({ name, server, port, useSsl, oauth, username, documentation
   return { type: name, server, port, useSsl, oauth, username, documentation }
 }
 
-/** A server of the table keeps its name wherever it is found. */
+/** Settings with the type of a known provider of this server, or `generic`. */
 function typed(settings: Settings): DiscoveredSettings {
   const known = providers.find(({ server, domains }) => server === settings.server && domains.length === 0)
   const provider = known ?? providers.find(({ server }) => server === settings.server)
@@ -131,17 +130,17 @@ function distinct(settings: readonly DiscoveredSettings[]): DiscoveredSettings[]
   return [...byServer.values()].flatMap(([first]) => first ?? [])
 }
 
-/** Over the system's name servers, or those given as `address:port`. */
+/** Asks the system's name servers, or `servers` (`address:port`). */
 export function createResolver(servers?: readonly string[]): Resolver {
   const resolver = new Resolver({ timeout: 2000, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
   return resolver
 }
 
-/** `EBADNAME`: a domain of nearly the longest length has no room for the names of services. */
+/** `EBADNAME`: a domain of nearly the longest length leaves no room for the labels of a service. */
 const noRecord = new Set(['ENODATA', 'ENOTFOUND', 'NXDOMAIN', 'EBADNAME'])
 
-/** Rejects when the name server cannot be asked. */
+/** [] when the name has no record. Rejects when the name server fails. */
 function orNone<T>(question: Promise<T[]>): Promise<T[]> {
   return question.catch((error: unknown) => {
     if (noRecord.has((error as NodeJS.ErrnoException).code ?? '')) return []
@@ -149,10 +148,7 @@ function orNone<T>(question: Promise<T[]>): Promise<T[]> {
   })
 }
 
-/**
- * IMAP servers by SRV (RFC 6186): implicit TLS goes before STARTTLS. null = the domain says that it has none: a target
- * of "." declares a service absent.
- */
+/** IMAP servers by SRV (RFC 6186), implicit TLS first. null = a target of "." declares that the domain has none. */
 async function srvSettings(resolver: DnsResolver, domain: string): Promise<Settings[] | null> {
   const [secure, plain] = await Promise.all([
     orNone(resolver.resolveSrv(`_imaps._tcp.${domain}`)),
@@ -185,7 +181,7 @@ async function exchangesOf(resolver: DnsResolver, domain: string): Promise<strin
   return records.sort((left, right) => left.priority - right.priority).map(({ exchange }) => hostOf(exchange))
 }
 
-/** The mail exchangers show who hosts the domain. */
+/** The known provider that hosts this mail exchanger. */
 function providerOf(exchange: string): ProviderFacts | undefined {
   return providers.find(({ mxSuffixes }) => mxSuffixes.some((suffix) => exchange.endsWith(suffix)))
 }
@@ -193,13 +189,13 @@ function providerOf(exchange: string): ProviderFacts | undefined {
 type AutoconfigDeps = Required<Pick<DiscoveryDeps, 'http' | 'timeoutMs'>>
 
 const fileBytes = 65_536
-/** Hosts of many domains keep the file in one place. */
+/** A hoster of many domains redirects them to one file. */
 const mostRedirects = 2
 
 /**
- * Settings that a domain publishes for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or
- * under the domain's /.well-known. Only https, since a password is going to follow the answer. [] when the domain
- * publishes nothing. Never rejects: a host that cannot be reached publishes nothing.
+ * Settings of a domain's file for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or under
+ * the domain's /.well-known. Only https is read, because a password will be sent to the server in the file. [] without
+ * a readable file. Never rejects.
  */
 async function autoconfig(deps: AutoconfigDeps, domain: string): Promise<Settings[]> {
   const files = await Promise.all(
@@ -238,17 +234,14 @@ export interface XmlElement {
   readonly name: string
   readonly attributes: Readonly<Record<string, string>>
   readonly children: XmlElement[]
-  /** Its own text, without that of its children, trimmed. */
+  /** The element's own text, without its children's, trimmed. */
   text: string
 }
 
 const deepest = 32
 const mostElements = 2000
 
-/**
- * The root element; null for a file that has none or several, does not end, is larger than a configuration file is, or
- * has a document type (and so entities of its own).
- */
+/** The root element; null for a file with no root or several, without an end, too large, or with a document type. */
 export function readXml(source: string): XmlElement | null {
   if (source.length > fileBytes) return null
   const top: XmlElement = { name: '', attributes: {}, children: [], text: '' }
@@ -264,7 +257,7 @@ export function readXml(source: string): XmlElement | null {
         open.at(-1)?.children.push(element)
         open.push(element)
         elements += 1
-        // What is open then is never closed.
+        // Elements that are open at a pause stay open, so the result is null.
         if (open.length > deepest || elements > mostElements) parser.pause()
       },
       ontext(text) {
@@ -283,7 +276,7 @@ export function readXml(source: string): XmlElement | null {
   return open.length === 1 && top.children.length === 1 ? root : null
 }
 
-/** IMAP servers of the file, those with TLS from the first byte first. */
+/** IMAP servers of the file, implicit TLS first. */
 export function settingsIn(file: string): Settings[] {
   const root = readXml(file)
   if (root?.name !== 'clientConfig') return []
@@ -318,7 +311,7 @@ function textOf(element: XmlElement, name: string): string {
   return childrenOf(element, name)[0]?.text ?? ''
 }
 
-/** Described in several languages, or in none. */
+/** A help page with its English description, its first one, or ''. */
 function helpPage(element: XmlElement): HelpPage[] {
   const { url } = element.attributes
   if (url === undefined || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return []

@@ -1,7 +1,7 @@
 /**
  * Probes the usual hosts of a domain's IMAP server: `imap.<domain>`, `mail.<domain>`, the domain itself and its mail
- * exchangers. A host counts when it greets as an IMAP server, under a certificate that is valid for its name. The probe
- * sends no login.
+ * exchangers. A host is found when it sends an IMAP greeting and has a valid certificate for its name. The probe sends
+ * no login.
  */
 import { once } from 'node:events'
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -10,15 +10,15 @@ import { type CheckedAddress, pinned, resolveGuarded } from '../net/address.ts'
 import type { Lookup } from '../net/names.ts'
 import type { Settings } from './providers.ts'
 
-/** Resolves with the settings of the first host that counts, or []. Rejects when the time ran out before. */
+/** Resolves with the settings of the first host that is found, or []. Rejects after the time is over. */
 export type HostProbe = (domain: string, exchanges: readonly string[]) => Promise<Settings[]>
 
 interface ProbeOptions {
-  /** Private addresses may be connected to (MAILROOM_ALLOW_PRIVATE). */
+  /** true = private addresses are probed too (MAILROOM_ALLOW_PRIVATE). */
   readonly allowPrivate: boolean
   readonly lookup?: Lookup
   readonly ports?: { readonly tls: number; readonly startTls: number }
-  /** Certificate authority in PEM instead of those that Node trusts. */
+  /** A certificate authority in PEM that replaces Node's. */
   readonly ca?: string
   readonly timeoutMs?: number
 }
@@ -81,7 +81,7 @@ async function greets(
     // PREAUTH without TLS rules STARTTLS out (RFC 9051 §7.1.4).
     if (!/^\* OK\b/i.test(await readLine(tcp))) return false
     tcp.write('a STARTTLS\r\n')
-    // Bytes behind the answer were injected (RFC 9051 §11.1).
+    // Bytes after the response were injected (RFC 9051 §11.1).
     if (!/^a OK\b[^\n]*\n$/i.test(await readLine(tcp))) return false
     await secured()
     return true
@@ -90,7 +90,7 @@ async function greets(
   }
 }
 
-/** Returns what the server sent up to its first line end, and what came with it. Rejects when the connection closes. */
+/** Returns the server's first line, with bytes that came with it. Rejects when the connection closes. */
 function readLine(socket: Socket): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let text = ''

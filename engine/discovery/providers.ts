@@ -1,16 +1,16 @@
 /**
- * Hosted mail providers that are known by name: their IMAP servers and the domains of their addresses. One table serves
- * discovery (settings from an address) and labels (`<local part>::<provider>`).
+ * The table of known mail providers: their IMAP servers and the domains of their addresses. It serves discovery
+ * (settings for an address) and labels (`<local part>::<provider>`).
  */
 import { domainOf } from '../messages/addresses.ts'
 
 export interface HelpPage {
-  /** In English where there is a choice; may be empty. */
+  /** In English if the provider has it; may be empty. */
   readonly description: string
   readonly url: string
 }
 
-/** IMAP settings as the look-ups find them: of a domain, so that they serve all its addresses. */
+/** IMAP settings for all addresses of a domain. */
 export interface Settings {
   readonly server: string
   readonly port: number
@@ -22,20 +22,20 @@ export interface Settings {
 }
 
 export interface ProviderFacts extends Settings {
-  /** The type that discovery answers and the second half of a label. */
+  /** The type in discovery's results, and the second half of a label. */
   readonly name: string
   readonly domains: readonly string[]
-  /** MX hosts end in one of these: custom domains hosted there. */
+  /** Endings of the MX hosts of custom domains that the provider hosts. */
   readonly mxSuffixes: readonly string[]
 }
 
-/** `domains`: of its addresses. */
+/** `domains`: the domains of its addresses, separated by spaces. */
 function provider(name: string, server: string, domains: string, more: Partial<ProviderFacts> = {}): ProviderFacts {
   const usual = { port: 993, useSsl: true, oauth: false, username: '%EMAILADDRESS%', mxSuffixes: [], documentation: [] }
   return { ...usual, ...more, name, server, domains: domains.split(' ').filter((domain) => domain !== '') }
 }
 
-/** A page of the provider itself: where a password for mail programs comes from, or IMAP is switched on. */
+/** A page of the provider: how to get a password for mail programs, or how to switch IMAP on. */
 function help(description: string, url: string) {
   return { documentation: [{ description, url }] }
 }
@@ -66,7 +66,7 @@ const yahooDomains =
   'yahoo.com yahoo.co.uk yahoo.fr yahoo.de yahoo.es yahoo.it yahoo.ca yahoo.co.in yahoo.com.br ymail.com rocketmail.com'
 const localPart = { username: '%EMAILLOCALPART%' }
 
-/** Where the MX hosts of domains end that are hosted there. */
+/** The provider hosts custom domains whose MX hosts have these endings. */
 function hosts(...mxSuffixes: string[]) {
   return { mxSuffixes }
 }

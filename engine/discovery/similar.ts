@@ -1,4 +1,4 @@
-/** Near misses of the domains of large providers, such as gmial.com. */
+/** Detects misspelt domains of large providers, such as gmial.com. */
 import { domainOf } from '../messages/addresses.ts'
 import { providers } from './providers.ts'
 
@@ -7,7 +7,7 @@ const large =
     ' ',
   )
 
-/** The address at the provider that was probably meant. null = the domain is none's near miss. */
+/** The address with the domain that was probably meant; null = the domain is not misspelt. */
 export function similarAddress(email: string): string | null {
   const domain = domainOf(email)
   if (providers.some(({ domains }) => domains.includes(domain))) return null
@@ -15,7 +15,7 @@ export function similarAddress(email: string): string | null {
   return meant === undefined ? null : email.slice(0, email.lastIndexOf('@') + 1) + meant
 }
 
-/** One sign is missing, added or another, or two neighbours are swapped. */
+/** true when one character is missing, added or different, or two neighbours are swapped. */
 function isOneStepFrom(one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > 1) return false
   let same = 0
