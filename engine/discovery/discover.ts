@@ -198,21 +198,17 @@ const mostRedirects = 2
  * a readable file. Never rejects.
  */
 async function autoconfig(deps: AutoconfigDeps, domain: string): Promise<Settings[]> {
-  const files = await Promise.all(
-    addressesOf(domain).map((url) => fetchFile(deps, url, performance.now() + deps.timeoutMs).catch(() => null)),
-  )
+  const urls = [
+    `https://autoconfig.${domain}/mail/config-v1.1.xml`,
+    `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
+  ]
+  const until = performance.now() + deps.timeoutMs
+  const files = await Promise.all(urls.map((url) => fetchFile(deps, url, until).catch(() => null)))
   for (const file of files) {
     const settings = file === null ? [] : settingsIn(file)
     if (settings.length > 0) return settings
   }
   return []
-}
-
-function addressesOf(domain: string): string[] {
-  return [
-    `https://autoconfig.${domain}/mail/config-v1.1.xml`,
-    `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
-  ]
 }
 
 async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Promise<string | null> {

@@ -147,12 +147,9 @@ async function refresh(
   return keptFrom(provider, answer, answer.refresh_token ?? refreshToken, now)
 }
 
-interface Said {
-  readonly error: string
-  readonly error_description?: string
-}
+type ErrorAnswer = Pick<ResponseBodyError, 'error' | 'error_description'>
 
-export function wordsOf({ error, error_description: why }: Said): string {
+export function wordsOf({ error, error_description: why }: ErrorAnswer): string {
   return `the OAuth provider says ${error}${why === undefined ? '' : `: ${why}`}`
 }
 
@@ -178,8 +175,7 @@ function refused(error: unknown, now: number): never {
     }
     throw new AppError('permission', text, { cause: error })
   }
-  if (error instanceof AppError && error.fault === 'us') throw error
-  if (error instanceof AppError && error.code === 'permission') throw error
+  if (error instanceof AppError && (error.fault === 'us' || error.code === 'permission')) throw error
   const wait = retryAfterOf(busy?.headers.get('retry-after'), now, longestWaitMs)
   const words = error instanceof ResponseBodyError ? wordsOf(error) : 'the OAuth provider does not answer as it should'
   throw new AppError('auth_unavailable', words, { cause: error, ...(wait === null ? {} : { retryAfterMs: wait }) })

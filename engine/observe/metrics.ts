@@ -362,14 +362,9 @@ export async function latencies({ callbackLatency }: Metrics) {
   })
 }
 
-interface LoopReportDeps {
-  readonly log: Pick<Logger, 'warn'>
-  readonly metrics: Pick<Metrics, 'loopHeld'>
-}
-
 /** Logs and counts each piece of work that held the event loop, with its owner. */
-export function createLoopReport({ log, metrics }: LoopReportDeps): (held: Held) => void {
-  return ({ owner, ms }) => {
+export function createLoopReport({ log, metrics }: { log: Pick<Logger, 'warn'>; metrics: Pick<Metrics, 'loopHeld'> }) {
+  return ({ owner, ms }: Held): void => {
     const { kind, id } = owner ?? { kind: 'none', id: null }
     metrics.loopHeld.observe({ kind }, ms / 1000)
     log.warn({ kind, id, ms: Math.round(ms) }, 'held the event loop')

@@ -219,7 +219,9 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
         taken = [...taken, ...transitionsIn(inspected)]
         const event = made === null ? null : rootStep(inspected)
         if (made === null || event === null) return
-        for (const [region, own] of Map.groupBy(taken, regionOf)) entry.last.set(region, own)
+        // A region is named by the first two parts of a state's path, such as 'running.life'.
+        const byRegion = Map.groupBy(taken, ({ from }) => from.split('.').slice(0, 2).join('.'))
+        for (const [region, own] of byRegion) entry.last.set(region, own)
         taken = []
         this.#step(entry, eventName(event), this.#options.describe(made.getSnapshot()).state)
       }
@@ -292,9 +294,4 @@ function timersOf<TEvent, TSnapshot>({ system }: PoolActor<TEvent, TSnapshot>): 
     const timer = timerOf(event.type)
     return timer === null ? [] : [{ ...timer, at: startedAt + delay }]
   })
-}
-
-/** The region of a transition, such as 'running.life'. */
-function regionOf({ from }: Taken): string {
-  return from.split('.').slice(0, 2).join('.')
 }

@@ -286,13 +286,7 @@ export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) 
         await pause(retryMs)
       }
     }
-  }
-
-  function start(): void {
-    writing ??= writeAll().finally(() => {
-      writing = null
-      if (waiting.length > 0 && !closed) start()
-    })
+    writing = null
   }
 
   return {
@@ -300,7 +294,7 @@ export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) 
     record: (result: OutboxResult) =>
       new Promise<void>((done, failed) => {
         waiting.push({ result, done, failed })
-        start()
+        writing ??= writeAll()
       }),
     /** Rejects results that are not stored within the time. */
     async close(withinMs: number): Promise<void> {

@@ -121,6 +121,7 @@ export function messageRow(
   message: Pick<MessageRecord, 'id'>,
   { name, kind, facts, undecided, at, ...more }: Occasion,
 ): OutboxRecord {
+  const { first, path, folderId, uid, flags, folders } = facts
   return newRow({
     id: outboxId(webhook.id, name),
     channelId: webhook.id,
@@ -131,14 +132,10 @@ export function messageRow(
     messageId: message.id,
     kind: 'message',
     event: kind,
-    data: { ...eventFacts(facts), ...(undecided ? { undecided: true } : {}) },
+    data: { first, path, folderId, uid, flags, folders, ...(undecided ? { undecided: true } : {}) },
     createdAt: at,
     ...more,
   })
-}
-
-function eventFacts({ first, path, folderId, uid, flags, folders }: EventFacts): EventFacts {
-  return { first, path, folderId, uid, flags, folders }
 }
 
 const noFacts: EventFacts = { first: false, path: '', folderId: '', uid: 0, flags: [], folders: [] }

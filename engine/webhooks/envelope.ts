@@ -221,14 +221,11 @@ export interface SigningKeys {
 }
 
 function signatureHeaders(keys: SigningKeys, id: string, timestamp: number, body: Uint8Array) {
-  const all = [...keys.webhookSecrets.map(keyBytes), Buffer.from(keys.apiSecret, 'utf8')]
+  const secrets = keys.webhookSecrets.map((secret) => Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+  const all = [...secrets, Buffer.from(keys.apiSecret, 'utf8')]
   const begin = `${id}.${timestamp}.`
   const signatures = all.map((key) => `v1,${createHmac('sha256', key).update(begin).update(body).digest('base64')}`)
   return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') }
-}
-
-function keyBytes(secret: string): Buffer {
-  return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
 }
 
 /** A webhook's new secret: `whsec_` and base64 of 32 random bytes (Standard Webhooks). */

@@ -189,13 +189,11 @@ function namesAndAddresses(addresses: readonly Address[]): string[] {
 
 /** Each domain, its parents, and the domain as `@domain`. */
 function domains(addresses: readonly Address[]): string[] {
-  const found = new Set<string>()
-  for (const { email } of addresses) {
-    const own = domainsOf(email)
-    for (const domain of own) found.add(domain)
-    if (own[0] !== undefined) found.add(`@${own[0]}`)
-  }
-  return [...found]
+  const found = addresses.flatMap(({ email }) => {
+    const [own, ...parents] = domainsOf(email)
+    return own === undefined ? [] : [own, ...parents, `@${own}`]
+  })
+  return [...new Set(found)]
 }
 
 function anyOf(patterns: readonly Pattern[], values: readonly string[]): Finding {

@@ -142,15 +142,9 @@ function addressOf({ email, name }: Address): Record<string, string> {
 }
 
 function addressesOf({ addresses }: MessageRecord): Record<string, unknown> | [] {
+  const { sender, replyTo, to, cc, bcc, returnPath } = addresses
   const [from] = addresses.from
-  const lists = {
-    sender: addresses.sender,
-    reply_to: addresses.replyTo,
-    to: addresses.to,
-    cc: addresses.cc,
-    bcc: addresses.bcc,
-    return_path: addresses.returnPath,
-  }
+  const lists = { sender, reply_to: replyTo, to, cc, bcc, return_path: returnPath }
   const present = Object.entries(lists).filter(([, list]) => list.length > 0)
   if (from === undefined && present.length === 0) return []
   return {
