@@ -87,11 +87,8 @@ export class SharedHealth {
       this.#tell(id, stored)
       return false
     }
-    if (!(await store.webhooks.recordHealth(id, health, notices, stored))) {
-      const newest = (await store.webhooks.get(id))?.health
-      if (newest !== undefined) this.#tell(id, newest)
-      return false
-    }
+    // Another node was faster: its health is compared.
+    if (!(await store.webhooks.recordHealth(id, health, notices, stored))) return this.#replace(id, health, notices)
     this.#known.set(id, health)
     targets.touch(id, { health })
     return true
