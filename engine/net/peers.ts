@@ -10,7 +10,6 @@ import { createServer, type Server } from 'node:https'
 import { type AddressInfo, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Readable } from 'node:stream'
-import { connect } from 'node:tls'
 import { Agent } from 'undici'
 import { AppError, errnoOf } from '../errors.ts'
 import { withinTime } from '../waits.ts'
@@ -116,20 +115,15 @@ type ChooseKey = (hint: string | null) => { psk: Buffer; identity: string }
 /** `connections`: limit for one node; null = no limit. */
 function agentWith(pskCallback: ChooseKey, connections: number | null): Agent {
   return new Agent({
-    connect: ({ hostname, port }, callback) => {
-      const host = hostname.replace(/^\[|\]$/g, '')
-      const socket = connect({ ...tls, host, port: Number(port), pskCallback, checkServerIdentity: () => undefined })
-      socket.setNoDelay().setKeepAlive(true, keepAliveMs)
-      const late = Object.assign(new Error('no connection in time'), { code: 'UND_ERR_CONNECT_TIMEOUT' })
-      const timer = setTimeout(() => socket.destroy(late), connectMs)
-      const end = (error: Error | null): void => {
-        clearTimeout(timer)
-        socket.off('error', end)
-        if (error === null) callback(null, socket)
-        else callback(error, null)
-      }
-      socket.once('secureConnect', () => end(null)).once('error', end)
+    connect: {
+      ...tls,
+      pskCallback,
+      checkServerIdentity: () => undefined,
+      timeout: connectMs,
+      keepAliveInitialDelay: keepAliveMs,
+      maxCachedSessions: 0,
     },
+    allowH2: false,
     connections,
     pipelining: 1,
     keepAliveTimeout: idleMs.asking,
