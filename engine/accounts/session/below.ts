@@ -1,17 +1,16 @@
 /**
- * All that we use below imapflow's documented API, so that an update of imapflow is read against this file alone. By
- * the documented API: connect, close, capabilities, the events 'error' and 'close', and the options of createWire.
- * Switched off there: compression (a zlib context per connection costs more memory than the rest of the session),
- * auto-IDLE (it starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one dialect is enough).
+ * All uses of imapflow below its documented API, so that an update of imapflow is checked against this file alone.
+ * Documented are connect, close, capabilities, the events 'error' and 'close', and the options in createWire. These
+ * switch off compression (a zlib context per connection costs more memory than the rest of the session), auto-IDLE (it
+ * starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one dialect is enough).
  *
- * Commands after the login go through `exec`, not through imapflow's methods, because these
- * - answer `false` to a NO or BAD (status, flags, copy, move, delete, noop, idle), where the caller has to hear what
- *   the server said;
- * - send commands that were not asked for: LIST before SELECT, LSUB after LIST, NOOP and SEARCH after APPEND, CLOSE
- *   (which expunges) before DELETE of the open mailbox;
- * - read an answer in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), or encode a mailbox
- *   name anew that the server listed in a form which is not valid;
- * - give no way to bound what the server may answer (frames.ts), nor to send a literal that is not whole in memory.
+ * Commands after the login go through `exec`, because imapflow's own methods
+ * - answer `false` to a NO or BAD (status, flags, copy, move, delete, noop, idle); our callers need the server's text;
+ * - send further commands: LIST before SELECT, LSUB after LIST, NOOP and SEARCH after APPEND, CLOSE (which expunges)
+ *   before DELETE of the open mailbox;
+ * - read some answers in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), and encode a mailbox
+ *   name again that the server listed in an invalid form;
+ * - set no bounds for an answer (frames.ts), and send only literals that are whole in memory.
  */
 import { ImapFlow, type ImapResponse } from 'imapflow'
 import { parser } from 'imapflow/lib/handler/imap-handler.js'
@@ -27,7 +26,7 @@ import { parseFetch } from './fetch-parser.ts'
 import { type Allowance, createBounds, type Frame, type Framing } from './frames.ts'
 
 export type { ImapAttribute, ImapResponse } from 'imapflow'
-/** What a mailbox is for by its name, in many languages. */
+/** Guesses the special use of a mailbox by its name, in many languages. */
 export { specialUse } from 'imapflow/lib/special-use.js'
 
 export type Argument =
@@ -54,47 +53,45 @@ interface ExecOptions {
 type Command = (connection: Wire & { readonly state: number }, ...rest: readonly unknown[]) => Promise<unknown>
 
 export interface Wire {
-  /** Sends one command. Its answer is read by the given handlers, and bounded by `allowance`. */
+  /** Sends one command. The given handlers read the answer; `allowance` bounds it. */
   exec(
     command: string,
     attributes: readonly Argument[] | false,
     options?: ExecOptions,
   ): Promise<{ readonly response: ImapResponse; readonly next: () => void }>
-  /** DONE, which is no command. */
+  /** Sends a line that is no command: DONE. */
   write(line: string): void
   close(): void
   connect(): Promise<void>
   on(event: 'error', listener: (error: unknown) => void): void
   on(event: 'close', listener: () => void): void
   readonly capabilities: ReadonlyMap<string, unknown>
-  /** Mailboxes of others and shared ones; false = there are none (RFC 2342). */
+  /** Namespaces of other users and shared ones; false = the server has none (RFC 2342). */
   readonly namespaces?: Readonly<Record<'other' | 'shared', false | readonly unknown[]>> | undefined
-  /** What the server says unasked. We read it in every state, imapflow only of a mailbox that it opened. */
+  /** Handlers of unsolicited responses. Ours run in every state, imapflow's own only for a mailbox that it opened. */
   readonly untaggedHandlers: Record<string, Untagged | null>
   readonly sectionHandlers: Record<string, unknown>
-  /** Whether the deadline of the connection or that of the login is running. */
+  /** false = the deadline of the connection is running, true = that of the login. */
   readonly greetingReceived?: boolean
-  /** Bounds and counts what comes in; its counter of bytes is the sign of progress. */
   readonly streamer: Streamer
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
-  /** Bytes sent are a sign of progress too; and errors after the end need a listener. */
   readonly socket: Socket | null
-  /** imapflow sends ID before the login. NetEase wants it after: it is sent once, there. */
+  /** imapflow sends ID before the login. NetEase wants it after the login: there we send it, once. */
   commands: Map<string, Command>
-  /** imapflow would sit out a server's back-off, minutes long, without reading. We answer `throttled` at once. */
+  /** imapflow would wait for a server's back-off, minutes long, without reading. We answer `throttled` at once. */
   throttleWait: (ms: number) => Promise<boolean>
 }
 
 /**
- * A literal that imapflow does not hold: the command ends with its size as text, and the bytes go to the socket when
- * the server has said that it waits for them. The empty line at the end ends the command.
+ * A literal that is not held in memory: the command ends with its size as text, and pourLiteral sends the bytes after
+ * the server's continuation request.
  */
 export const literalSize = ({ size }: Literal, isLiteral8: boolean): Argument => ({
   type: 'TEXT',
   value: `${isLiteral8 ? '~' : ''}{${size}}`,
 })
 
-/** Rejects when the literal cannot be read, or when `closed` aborts. */
+/** The empty line at the end ends the command. Rejects when the literal cannot be read, or when `closed` aborts. */
 export async function pourLiteral(wire: Pick<Wire, 'socket' | 'write'>, literal: Literal, closed: AbortSignal) {
   for await (const chunk of literal.read()) {
     closed.throwIfAborted()
@@ -104,13 +101,13 @@ export async function pourLiteral(wire: Pick<Wire, 'socket' | 'write'>, literal:
   wire.write('')
 }
 
-/** Deadlines are ours: imapflow's own inactivity timer is set beyond them. */
+/** Our own deadlines come first: imapflow's inactivity timer never ends. */
 const never = 2 ** 31 - 1
 
-/** A line that imapflow could not parse: it was left out, and may have been the answer to a FETCH. */
+/** Called with a line that could not be parsed. The line is dropped, and may have answered a FETCH. */
 export type OnUnparsed = (line: string) => void
 
-/** The first line of a host that speaks something else than IMAP: SMTP, POP3, HTTP. */
+/** Called with the first line of a host that speaks another protocol than IMAP: SMTP, POP3, HTTP. */
 type OnForeign = (line: string) => void
 
 interface LogEntry {
@@ -118,7 +115,7 @@ interface LogEntry {
   readonly msg?: string
 }
 
-/** imapflow reports lines by its log: `debug` of those that it has read, `error` of those that it could not parse. */
+/** imapflow reports lines by its log: `debug` for a line that it has read, `error` for one that it could not parse. */
 function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
   const mask = secretMask(auth, username)
   let greeted = false
@@ -130,7 +127,7 @@ function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnp
     trace(entry)
     if (greeted || src !== 's' || msg.trim() === '') return
     greeted = true
-    // Every greeting of IMAP is untagged (RFC 9051 §7.1): what begins otherwise is another protocol's.
+    // Every greeting of IMAP is untagged (RFC 9051 §7.1).
     if (!msg.startsWith('*')) onForeign(msg)
   }
   const unparsed = (entry: LogEntry): void => {
@@ -141,24 +138,22 @@ function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnp
   return { trace: onLine ? trace : quiet, debug: hear, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
 }
 
+const notAuthenticated = 1
+/** One map for all connections. */
 let commands: Map<string, Command> | null = null
+
 function withIdAfterLogin(original: Map<string, Command>): Map<string, Command> {
-  if (commands) return commands
   const id = original.get('ID')
-  const notAuthenticated = 1
-  commands = new Map(original)
-  if (id) {
-    commands.set('ID', (connection, ...rest) =>
-      connection.state === notAuthenticated ? Promise.resolve({}) : id(connection, ...rest),
-    )
-  }
+  commands ??= new Map(original).set('ID', async (connection, ...rest) =>
+    connection.state === notAuthenticated ? {} : id?.(connection, ...rest),
+  )
   return commands
 }
 
-/** For what imapflow asks by itself: CAPABILITY, ID, NAMESPACE. It keeps all that the answers say. */
+/** Bounds the answers to imapflow's own commands, which it keeps in memory: CAPABILITY, ID, NAMESPACE. */
 const duringLogin: Allowance = { bytes: 1_048_576 }
 
-/** Not connected yet. The caller sets its listeners before it calls connect. */
+/** Not connected yet: the caller adds its listeners before it calls connect. */
 export function createWire(
   options: SessionOptions & { readonly mustEncrypt: boolean },
   addresses: readonly CheckedAddress[],
@@ -171,7 +166,7 @@ export function createWire(
     host: options.server,
     port: options.port,
     secure: options.useSsl,
-    // Otherwise it upgrades where STARTTLS is offered, and goes on without where it is not.
+    // By default imapflow upgrades where STARTTLS is offered, and goes on in clear text where it is not.
     ...(options.mustEncrypt && !options.useSsl ? { doSTARTTLS: true } : {}),
     auth: {
       user: options.username,
@@ -190,10 +185,10 @@ export function createWire(
   })
   const wire = client as unknown as Wire
   const exec = wire.exec.bind(wire)
-  const begin = takeIn(wire, options.take, { onLine: (msg) => logger.debug({ src: 's', msg }), onUnparsed })
+  const begin = boundInput(wire, options.take, { onLine: (msg) => logger.debug({ src: 's', msg }), onUnparsed })
   wire.exec = (command, attributes, sent = {}) => {
     begin(sent.allowance ?? duringLogin)
-    // Between commands nothing of the last one is kept.
+    // Frees the allowance of the command, with its callbacks.
     return exec(command, attributes, sent).finally(() => begin(duringLogin))
   }
   wire.commands = withIdAfterLogin(wire.commands)
@@ -201,10 +196,10 @@ export function createWire(
   return wire
 }
 
-/** Shorter secrets would blank out half the log, and stand in no line that imapflow has not masked already. */
+/** Shorter secrets are not masked: they would blank out half the log. */
 const shortest = 4
 
-/** Takes secrets out of protocol lines. imapflow masks what it sends itself; this also masks what a server repeats. */
+/** Masks secrets in protocol lines. imapflow masks the lines that it sends; this also masks a server's repetition. */
 export function secretMask(auth: SessionOptions['auth'], username: string): (line: string) => string {
   const secret = 'password' in auth ? auth.password : auth.accessToken
   if (secret.length < shortest) return (line) => line
@@ -229,23 +224,22 @@ interface Item extends Frame {
   readonly next: () => void
 }
 
-/** Where a response comes without imapflow's own reader: its line, and the line of one that is no IMAP. */
+/** Listeners to the responses that imapflow does not read: to each line, and to each line that could not be parsed. */
 interface Heard {
   readonly onLine: (line: string) => void
   readonly onUnparsed: OnUnparsed
 }
 
 /**
- * What comes in, within our bounds. imapflow itself reads greetings, tagged answers, and what has a response code; what
- * else is untagged is read here: imapflow would make a text of each response again, for its log.
+ * Reads the server's input within our bounds. imapflow reads greetings, tagged responses, and untagged ones with a
+ * status; the other untagged ones are read here, because imapflow would make a second text of each for its log.
  *
- * What a mail server sends draws from the budget of the process before it is read into memory: an answer under way (its
- * lines, and the literals that it announces) holds a share until it has been taken apart. A server whose answers find
- * no room is not read meanwhile.
+ * A response (its lines, and the literals that it announces) draws from the budget of the process before it is read
+ * into memory, and holds that share until it has been handled. While the budget has no room, the server is not read.
  *
- * Answers the way to begin a command, with what it allows.
+ * Returns the function that begins a command with its allowance.
  */
-function takeIn(wire: Wire, take: SessionOptions['take'], heard: Heard): (allowance: Allowance) => void {
+function boundInput(wire: Wire, take: SessionOptions['take'], heard: Heard): (allowance: Allowance) => void {
   const { streamer } = wire
   const bounds = createBounds(streamer)
   const shares = createShares(streamer, take)
@@ -284,19 +278,14 @@ function takeIn(wire: Wire, take: SessionOptions['take'], heard: Heard): (allowa
 
 /** Some servers put NULs before a response. */
 function withoutNuls(payload: Buffer): Buffer {
-  return payload[0] === 0
-    ? payload.subarray(
-        Math.max(
-          0,
-          payload.findIndex((byte) => byte !== 0),
-        ),
-      )
-    : payload
+  if (payload[0] !== 0) return payload
+  const start = payload.findIndex((byte) => byte !== 0)
+  return payload.subarray(Math.max(0, start))
 }
 
 const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 
-/** What the parser cannot read is left out. A handler reads whatever was parsed: its error is a fault of ours. */
+/** Drops a response that the parser cannot read. An error of a handler is a fault of ours. */
 async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, onUnparsed }: Heard): Promise<void> {
   const line = payload.toString('latin1', 0, longestHeard)
   onLine(line)
@@ -312,12 +301,12 @@ async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, o
   }
 }
 
-/** Of a line for the log, and for a UID that stands before the rest. */
+/** Bytes of a line that the log gets, and that are searched for the UID of an unparsed FETCH. */
 const longestHeard = 640
 const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
 const listed = /^\* (E?SEARCH|VANISHED)(?: (.*))?$/is
 
-/** The response as imapflow would give it, with all the numbers in one text; null = its tokenizer has to read it. */
+/** The response in imapflow's shape, with all numbers in one text; null = imapflow's tokenizer has to read it. */
 function plainOf(payload: Buffer): ImapResponse | null {
   const few = counted.exec(payload.toString('latin1', 0, 40))
   if (few && payload.length < 40) return response(few[1] ?? '', few[2] ?? '')
@@ -329,13 +318,14 @@ function response(command: string, value: string): ImapResponse {
   return { tag: '*', command, attributes: [{ type: 'TEXT', value }] }
 }
 
-/** Smaller answers are not counted: connections are few enough. */
+/** Smaller responses draw nothing from the budget: connections are few enough. */
 const uncounted = 65_536
-/** A literal is held as it came and put together; what grows line by line is asked for in steps. */
+/** A literal is held twice: in chunks, and put together. */
 const heldTimes = 2
+/** A response that grows line by line draws in steps of this size. */
 const step = 1_048_576
 
-/** Shares of the budget for the answer under way. */
+/** Shares of the budget for the response under way. */
 function createShares(streamer: Streamer, take: SessionOptions['take']) {
   const closed = new AbortController()
   let releases: Release[] = []
@@ -362,7 +352,7 @@ function createShares(streamer: Streamer, take: SessionOptions['take']) {
     giveBack()
   })
   return {
-    /** The answer has become so large. */
+    /** The response has grown to this size. */
     async grow(bytes: number): Promise<void> {
       if (!take || bytes <= uncounted || bytes <= held) return
       await draw(bytes).catch((error: unknown) => void streamer.destroy(error as Error))
