@@ -1,53 +1,53 @@
 /**
- * Bounds of what the server says. imapflow's own come first: a line, a literal or a response over them ends the
- * session. Within these, what imapflow does not do: most literals and all that a command did not ask for pass by
- * unread; a response that is too long for imapflow's tokenizer, which holds a node for each token and needs time by the
- * square of an atom's length, is left out; and the responses to one command are bounded in sum.
+ * Bounds of the server's responses. imapflow's own bounds come first: a line, a literal or a response over them ends
+ * the session. Within them, this file skips unread most literals and all that a command did not ask for, leaves out a
+ * response that is too long for imapflow's tokenizer (which holds a node for each token and needs time by the square of
+ * an atom's length), and bounds the sum of the responses to one command.
  */
 import { AppError } from '../../errors.ts'
 
-/** Of a response without its BODY[section] literals. */
+/** Bytes of a response without its BODY[section] literals. */
 const longestResponse = 65_536
-/** SEARCH, ESEARCH and VANISHED: responses that are nothing but numbers never get to the tokenizer. */
+/** Bytes of SEARCH, ESEARCH and VANISHED, which hold nothing but numbers: they bypass the tokenizer. */
 export const longestNumbers = 1_048_576
-/** Of an answer that may be left out. */
+/** Bytes of a line in the answer to a command with `leftOut`. */
 const longestLeftOut = 8 * 1_048_576
-/** With all that passes by: a server may send a whole message for each piece of it. */
+/** Bytes of a literal of which most is skipped: a server may send a whole message for each piece of it. */
 const largestResponse = 128 * 1_048_576
-/** Words, brackets and literals of a response; with as many it takes 10 ms to read. */
+/** Words, brackets and literals of a response: so many take 10 ms to read. */
 const mostTokens = 5000
 /** Characters without a space or a bracket. */
 const longestWord = 5000
-/** Responses to a command that says nothing else. */
+/** Responses to a command without a limit of its own. */
 const mostResponses = 100_000
 /** Bytes of the responses to a command that are read, without BODY[section] literals. */
 const mostBytes = 8 * 1_048_576
 /** FETCH responses to a command that asks for none: enough to know that flags have changed. */
 const mostUnasked = 100
 
-/** What a command lets the server answer, beyond what any command does. */
+/** What a command lets the server answer beyond the limits above. */
 export interface Allowance {
-  /** BODY[section] literals: this piece is kept of each, of `sections` in one response. None otherwise. */
+  /** Keeps this piece of each BODY[section] literal, with at most `sections` of them in one response. */
   readonly piece?: { readonly from: number; readonly count: number; readonly sections: number }
-  /** FETCH responses are read; otherwise only the first ones, as news. */
+  /** Reads all FETCH responses; absent = only the first ones, as news. */
   readonly fetches?: true
   readonly responses?: number
-  /** Once more responses came than that. */
+  /** Thrown at more than `responses`. */
   readonly tooMany?: AppError
-  /** Of the responses that are read, without BODY[section] literals. */
+  /** Bytes of the responses that are read, without BODY[section] literals. */
   readonly bytes?: number
-  /** FETCH responses beyond these bytes are left out, and this is called for each; otherwise the connection ends. */
+  /** Called for each FETCH response beyond `bytes`, which is left out; absent = the connection ends. */
   readonly beyond?: () => void
-  /** Called with the head of an answer (FETCH, LIST …) over its limit; without it the connection ends. */
+  /** Called with the head of an answer (FETCH, LIST …) over its limit; absent = the connection ends. */
   readonly leftOut?: (head: string) => void
 }
 
 export const mostMessages = 2_000_000
 
-/** For a command that asks for FETCH responses, one a message perhaps. */
+/** For a command that asks for FETCH responses, perhaps one for each message. */
 export const fetches: Allowance = { fetches: true, responses: mostMessages, bytes: 128 * 1_048_576 }
 
-/** What was cut off a literal: where it began, and how long the whole of it was. */
+/** The kept piece of a literal: where it begins, and the size of the whole literal. */
 interface Cut {
   readonly from: number
   readonly size: number
@@ -64,30 +64,30 @@ export interface Frame {
   readonly literals: readonly Buffer[]
 }
 
-/** What of imapflow's stream of responses takes part. */
+/** The members of imapflow's stream of responses that are used here. */
 export interface Framing {
   readonly destroyed: boolean
   /** 1 = in a line, 2 = in a literal, of which `literalWaiting` bytes have not come. */
   readonly state: number
   literalWaiting: number
-  /** The lines of the response under way that have ended, and its literals. */
+  /** The ended lines and the literals of the response under way. */
   readonly inputBuffer: Buffer[]
   readonly literals: Buffer[]
   maxLineLength: number
   maxLiteralSize: number
   maxResponseSize: number
-  /** Reads from there to the begin or the end of a literal, or to the end of the chunk, which is null. */
+  /** Reads from there to the begin or the end of a literal, and returns that place; null = the end of the chunk. */
   processChunkSegment(chunk: Buffer, from: number): Promise<number | null>
 }
 
 const inLiteral = 2
-/** Enough for a UID that stands before the rest. */
+/** Bytes of a response's head: enough for a UID that stands before the rest. */
 const headLength = 1024
 /** Enough for `* 4294967295 FETCH `. */
 const wordsLength = 32
 /** Enough for `]<4294967295.134217728> {134217728}` and the line end. */
 const endLength = 64
-/** The length of a range has no place there (RFC 3501 §7.4.2), but some servers name it: `<0.524288>`. */
+/** Some servers name the length of a range too, against RFC 3501 §7.4.2: `<0.524288>`. */
 const marker = /(\](?:<(\d+)(?:\.\d+)?>)? ?~?)?\{\d+\}\r?\n$/
 
 type State = ReturnType<typeof createState>
@@ -96,11 +96,11 @@ function createState(framing: Framing) {
   return {
     framing,
     allowance: {} as Allowance,
-    /** Of the command. */
+    /** Counts of the command under way. */
     responses: 0,
     fetches: 0,
     bytes: 0,
-    /** The literal under way; and how many of the next bytes pass by, and of those after it. */
+    /** The literal under way, how many of the next bytes are skipped, and how many after the kept piece. */
     literal: null as Cut | null,
     skip: 0,
     skipAfter: 0,
@@ -108,7 +108,7 @@ function createState(framing: Framing) {
   }
 }
 
-/** Of the response under way. `literalBytes`: of those that are no BODY[section]; `leftOut`: how it began. */
+/** The response under way. `literalBytes`: without BODY[section] literals; `leftOut`: head of one over its limit. */
 function begun() {
   return { literals: 0, sections: 0, literalBytes: 0, passed: 0, leftOut: null as string | null }
 }
@@ -118,10 +118,11 @@ function leaveOut({ allowance, response }: State, head: string, limit: string): 
   response.leftOut ??= head
 }
 
-/** What is kept of the literal that begins. */
+/** The piece to keep of the literal that begins. */
 function windowOf(state: State, size: number): { readonly from: number; readonly to: number } {
   const { framing, response } = state
-  const head = textOf(framing.inputBuffer[0], headLength)
+  // Some servers put NULs before a response.
+  const head = framing.inputBuffer[0]?.toString('latin1', 0, headLength).replace(/^\0+/, '') ?? ''
   const end = marker.exec(framing.inputBuffer.at(-1)?.subarray(-endLength).toString('latin1') ?? '')
   response.literals += 1
   if (response.literals > mostTokens) leaveOut(state, head, `${mostTokens} literals`)
@@ -159,7 +160,7 @@ function endLiteral(state: State, { size, from }: Cut): void {
   state.skip = state.skipAfter
 }
 
-/** Hands the chunk to imapflow, without what passes by. */
+/** Hands the chunk to imapflow, without the skipped bytes. */
 async function read(state: State, chunk: Buffer): Promise<void> {
   const { framing } = state
   for (let at: number | null = 0; at !== null && at < chunk.length && !framing.destroyed;) {
@@ -171,12 +172,12 @@ async function read(state: State, chunk: Buffer): Promise<void> {
   }
 }
 
-/** false = it was not asked for, or is beyond the bytes of the command. */
+/** false = the command did not ask for the response, or its bytes are used up. */
 function isWanted(state: State, head: string, bytes: number): boolean {
   const { fetches: asked, bytes: most = mostBytes, beyond } = state.allowance
   if (isFetch(head) && !asked && (state.fetches += 1) > mostUnasked) return false
   const mayPass = isFetch(head) && beyond
-  // What else is said after FETCH responses that were left out is read as ever.
+  // After FETCH responses that were left out, other responses still have their usual room.
   if (state.bytes + bytes > (beyond && !mayPass ? most + mostBytes : most)) {
     if (!mayPass)
       throw new AppError('protocol', `the mail server sent more than ${most} bytes of responses to one command`)
@@ -193,12 +194,12 @@ function admits(state: State, { payload, literals }: Frame): boolean {
   state.responses += 1
   if (state.responses > responses)
     throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
-  const head = textOf(payload, wordsLength)
+  const head = payload.toString('latin1', 0, wordsLength)
   const bytes = payload.length + response.literalBytes
   const wanted = response.leftOut !== null || isWanted(state, head, bytes)
   const isPlain = literals.length === 0 && isNumbers(head)
   const most = isPlain ? longestNumbers : longestResponse
-  const over = (limit: string): void => leaveOut(state, textOf(payload, headLength), limit)
+  const over = (limit: string): void => leaveOut(state, payload.toString('latin1', 0, headLength), limit)
   if (wanted && bytes > most) over(`${most} bytes`)
   else if (wanted && !isPlain && payload.length > longestWord && isHeavy(payload))
     over(`${mostTokens} words, or ${longestWord} characters in one`)
@@ -223,15 +224,9 @@ export function createBounds(framing: Framing) {
       return state.response.passed
     },
     read: (chunk: Buffer): Promise<void> => read(state, chunk),
-    /** Whether the response that has ended is read. Throws an AppError when it passes a limit. */
+    /** Whether the ended response, without leading NULs, is to be read. Throws an AppError when it passes a limit. */
     admits: (frame: Frame): boolean => admits(state, frame),
   }
-}
-
-/** Without the NULs that some servers put before it. */
-function textOf(line: Buffer | undefined, length: number): string {
-  const text = line?.toString('latin1', 0, length) ?? ''
-  return text.startsWith('\0') ? text.replace(/^\0+/, '') : text
 }
 
 function tooLong(head: string, limit: string): AppError {
@@ -252,7 +247,7 @@ function isNumbers(head: string): boolean {
   return /^\* (?:E?SEARCH|VANISHED)(?: |$)/i.test(head)
 }
 
-/** What separates words for imapflow's tokenizer, and makes a token of its own. */
+/** Each separates words for imapflow's tokenizer, and is a token of its own. */
 const separators = new Set(Buffer.from(' ()"[]<>\\{}\r\n'))
 
 function isHeavy(payload: Buffer): boolean {
