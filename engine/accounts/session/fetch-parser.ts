@@ -1,18 +1,18 @@
 /**
- * FETCH responses as usual servers write them, taken apart in one pass. imapflow's tokenizer awaits a promise for each
- * token and puts each text together by the character: of a first sync that was a fifth. What is written in any other
- * way is null here, and imapflow's parser reads it; the outcome is the same (fetch-parser.test.ts).
+ * Parses usual FETCH responses in one pass. imapflow's tokenizer awaits a promise for each token and adds up each text
+ * by the character: that took a fifth of a first sync. For an unusual response the result is null, and imapflow's
+ * parser reads it; both give the same (fetch-parser.test.ts).
  */
 import type { ImapAttribute, ImapResponse } from 'imapflow'
 
 const head = /^\* (\d{1,10}) FETCH \(/i
 const word = /\\?[a-z\d.$_/+=-]+/iy
-/** BODY[HEADER.FIELDS (FROM TO)]<0>. What fields they are nobody asks. */
+/** BODY[HEADER.FIELDS (FROM TO)]<0>. Nobody needs the names of the fields. */
 const section = /\[(?!NIL[\] ])([a-z\d.]*)(?: \([^()[\]{}]*\))?\](?:<(0|[1-9]\d{0,9})(?:\.(?:0|[1-9]\d{0,9}))?>)?/iy
 const quoted = /"([^"\\]*(?:\\[^][^"\\]*)*)"/y
 const escaped = /\\([^])/g
 const literal = /\{\d{1,10}\}\r?\n/y
-/** imapflow counts its own nodes, and has a limit of 25. */
+/** Deeper lists are left to imapflow, whose limit is 25 of its nodes. */
 const deepest = 20
 
 const space = 0x20
@@ -22,7 +22,7 @@ const close = 0x29
 const bracket = 0x5b
 const brace = 0x7b
 
-/** null = not as usual. */
+/** null = the response is unusual. */
 export function parseFetch(payload: Buffer, literals: readonly Buffer[]): ImapResponse | null {
   const begin = head.exec(payload.toString('latin1', 0, 40))
   if (begin === null) return null
@@ -36,11 +36,11 @@ export function parseFetch(payload: Buffer, literals: readonly Buffer[]): ImapRe
 interface Source {
   readonly text: string
   readonly literals: readonly Buffer[]
-  /** The next one. */
+  /** Index of the next literal. */
   literal: number
 }
 
-/** Where the list that begins at `at`, behind its bracket, has ended; -1 = it is not as usual. */
+/** Parses the list that begins at `at`, behind its bracket. Returns its end; -1 = it is unusual. */
 function parseList(source: Source, at: number, list: ImapAttribute[], depth: number): number {
   const { text } = source
   while (at >= 0 && at < text.length) {
@@ -92,7 +92,7 @@ function parseSection(text: string, value: string, at: number, list: ImapAttribu
   return section.lastIndex
 }
 
-/** The same, when a token may end there. */
+/** `at`, when a token may end there; otherwise -1. */
 function ended(text: string, at: number): number {
   const code = at < 0 ? 0 : text.charCodeAt(at)
   return code === space || code === close ? at : -1

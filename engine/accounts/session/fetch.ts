@@ -1,5 +1,5 @@
 /**
- * UID FETCH: what the index needs; flags; and parts of a message, whole or piece by piece, by
+ * UID FETCH: the items of the index, flags, and parts of a message, whole or piece by piece, by
  * BODY.PEEK[section]<from.count>. Never RFC822, which iCloud answers with nothing. A part that the server refuses is
  * cut out of the whole message: GreenMail does not find a message within a message.
  */
@@ -20,18 +20,18 @@ const headerItem: Argument = {
   section: [atom('HEADER.FIELDS'), indexedHeaders.map(atom)],
 }
 
-/** Of more header fields than this the rest is not read. */
+/** Bytes of a message's header fields that are read. */
 const longestHeaders = 524_288
 const headersOnly: Allowance = {
   ...fetches,
   piece: { from: 0, count: longestHeaders, sections: 1 },
-  // `mostAtOnce` have been read long before.
+  // `mostAtOnce` messages have been read long before.
   beyond: () => undefined,
 }
-/** More messages in one answer are not read: no batch is larger, but `100:*` may mean any number. */
+/** Messages of one answer that are read: no batch is larger, but `100:*` may mean any number. */
 const mostAtOnce = 1000
 
-/** `plain` leaves out what only extensions know, `bodyless` also BODYSTRUCTURE. */
+/** `plain` leaves out the items of extensions, `bodyless` BODYSTRUCTURE too. */
 type Form = 'full' | 'plain' | 'bodyless'
 
 function indexItems(facts: Facts, form: Form): Argument[] {
@@ -48,7 +48,7 @@ function optionalItems(facts: Facts): string[] {
   return facts.offers('OBJECTID') ? [...names, 'EMAILID', 'THREADID'] : names
 }
 
-/** null when it is no answer to our question: it lacks a UID that nothing else gives, or the header block. */
+/** null when the items do not answer the question: the header block is missing, or a UID that `asked` does not give. */
 function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
   const uid = items.uid ?? singleUid(asked)
   const headers = items.sections.get('HEADER.FIELDS')
@@ -75,9 +75,9 @@ function refusal(error: unknown): 'NO' | 'BAD' | null {
 interface Job {
   readonly send: Send
   readonly range: string
-  /** The answer may hold the last message besides. */
+  /** The answer may hold the mailbox's last message besides. */
   readonly last: boolean
-  /** UIDs that have been handed on: an answer that comes twice counts once. */
+  /** UIDs in `found`, against an answer that comes twice. */
   readonly seen: Set<number>
   readonly found: FetchedMessage[]
   readonly onRefusal: (said: string) => void
@@ -96,15 +96,13 @@ async function ask(deps: Parts, { send, range, last, seen, found }: Job, form: F
     }
   }
   const args: Argument[] = [uidSet(range), indexItems(facts, form)]
-  // No closure of this function: the allowance is kept until the next command.
-  const allowance = { ...headersOnly, leftOut: unparsed.add }
-  const reply = await send('UID FETCH', args, { FETCH: onFetch }, allowance)
-  // Not by RFC822.SIZE, which a server may know from its cache. What is there all the same is asked for again.
+  const reply = await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut: unparsed.add })
+  // Not by RFC822.SIZE, which a server may have in its cache. The caller asks again for messages dropped by mistake.
   const isThere = ({ headers, body }: FetchedMessage): boolean => headers.length > 0 && body?.size !== 0
   if (tellsGone(reply.code)) found.splice(0, found.length, ...found.filter(isThere))
 }
 
-/** true when it was answered; NO and BAD leave out what did not come: the caller asks for less. */
+/** true = answered. After a NO or BAD the missing messages are left out: the caller asks for less. */
 async function tried(deps: Parts, job: Job, form: Form): Promise<true | 'NO' | 'BAD'> {
   try {
     await ask(deps, job, form)
@@ -117,7 +115,7 @@ async function tried(deps: Parts, job: Job, form: Form): Promise<true | 'NO' | '
   }
 }
 
-/** The full form; BAD: the plain form, and that from now on when the plain form was answered. */
+/** Asks in the full form; after BAD in the plain form, and from then on in that form if it was answered. */
 async function fetchPiece(deps: Parts, job: Job): Promise<void> {
   const { facts, unparsed } = deps
   unparsed.take()
@@ -130,7 +128,7 @@ async function fetchPiece(deps: Parts, job: Job): Promise<void> {
   unparsed.take()
 }
 
-/** An answer that is no IMAP, or too long, mostly for its BODYSTRUCTURE: once more without. */
+/** Asks once more without BODYSTRUCTURE, mostly the reason why an answer is invalid or too long. */
 async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Promise<void> {
   if (uids.length === 0) return
   const pieces = uids.includes(0) ? [job.range] : splitSet(toSet(uids))
@@ -138,20 +136,20 @@ async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Pr
 }
 
 interface IndexOptions {
-  /** With the mailbox's last message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). */
+  /** Includes the mailbox's last message, which 100:* names too when its UID is below 100 (RFC 3501 §6.4.8). */
   readonly last?: boolean
-  /** Hears the text of each NO and BAD. */
+  /** Gets the text of each NO and BAD. */
   readonly onRefusal?: (said: string) => void
 }
 
-/** Of what changed since a mod-sequence no more is held at once: messages, and bytes of what the server says. */
+/** Messages and response bytes that are held at once of the changes since a mod-sequence. */
 const mostFlags = 20_000
 const mostFlagBytes = 8 * 1_048_576
 
 interface FlagsQuery {
   readonly range: string
   readonly since: string | null
-  /** There is more than is held at once; without it a range has few enough messages. */
+  /** Called when the answer has more than is held at once; absent = the range has few enough messages. */
   readonly onMore: (() => void) | undefined
 }
 
@@ -190,23 +188,20 @@ async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<F
 
 const sectionShape = /^(?:\d{1,5}(?:\.\d{1,5})*(?:\.(?:MIME|HEADER|TEXT))?|HEADER|TEXT)?$/
 
-interface Part {
+interface Wanted {
+  readonly uid: number
   readonly section: string
   readonly from: number
   readonly count: number
 }
 
-interface Wanted extends Part {
-  readonly uid: number
-}
-
-function partItem({ section, from, count }: Part): Argument {
+function partItem({ section, from, count }: Omit<Wanted, 'uid'>): Argument {
   if (!sectionShape.test(section)) throw badParameter('section', 'expected an IMAP section such as 1.2')
   const inner: Argument[] = section === '' ? [] : [atom(section)]
   return { type: 'ATOM', value: 'BODY.PEEK', section: inner, partial: [from, count] }
 }
 
-/** No literal is larger: what is longer comes in pieces, on the line one after the other. */
+/** The largest literal that is asked for: a longer part comes in pieces, one command after the other. */
 const pieceBytes = 1_048_576
 
 async function readChunk({ line, facts }: Parts, wanted: Wanted): Promise<Chunk | null> {
@@ -219,14 +214,10 @@ async function readChunk({ line, facts }: Parts, wanted: Wanted): Promise<Chunk 
       if (piece === null) return null
       pieces.push(piece.bytes)
       from += piece.bytes.length
-      if (piece.last || from >= end) return { bytes: concat(pieces), last: piece.last }
+      if (!piece.last && from < end) continue
+      return { bytes: pieces.length === 1 ? piece.bytes : Buffer.concat(pieces), last: piece.last }
     }
   })
-}
-
-function concat(pieces: readonly Buffer[]): Buffer {
-  const [only] = pieces
-  return only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
 }
 
 async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chunk | null> {
@@ -245,10 +236,10 @@ async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chun
   return cut({ ...answer, bytes: given(section, answer) }, from, count)
 }
 
-/** A longer message is not taken apart by us. */
+/** Bytes of the longest message that is read whole, to cut a part out of it. */
 const wholeMax = 16 * 1_048_576
 
-/** From `from` to the end of the part, in one chunk: the next one would cost the whole message again. */
+/** One chunk from `from` to the end of the part: the next chunk would cost the whole message again. */
 async function readRefused(deps: Parts, wanted: Wanted, refusal: unknown): Promise<Chunk | null> {
   if (!isAppError(refusal, 'server_refused') || wanted.section === '') throw refusal
   const part = (await readFromWhole(deps, wanted.uid, [wanted.section]))?.parts.get(wanted.section)
@@ -269,7 +260,7 @@ async function readFromWhole(deps: Parts, uid: number, sections: readonly string
 
 type SectionsRead = ReadonlyMap<number, ReadonlyMap<string, Buffer>>
 
-/** One command for each piece of the set of UIDs. An answer without a UID is not used. */
+/** Sends one command for each piece of the set of UIDs. Ignores answers without a UID. */
 async function readSections(
   deps: Parts,
   uids: readonly number[],
@@ -310,7 +301,7 @@ async function readRests(deps: Parts, read: ReadonlyMap<number, Map<string, Buff
   }
 }
 
-/** What is empty in such an answer may have been NIL of a message that has gone. */
+/** After EXPUNGEISSUED an empty section may have been the NIL of a message that has gone. */
 function dropEmpty(read: Iterable<Map<string, Buffer>>): void {
   for (const parts of read) for (const [section, bytes] of parts) if (bytes.length === 0) parts.delete(section)
 }
@@ -320,8 +311,8 @@ export function createFetcher(deps: Parts) {
     readChunk(deps, wanted).catch((error: unknown) => readRefused(deps, wanted, error))
   return {
     /**
-     * UID FETCH of what the index needs. `range` is a UID set ('5:9,12', '100:*'). What the server cannot give (tagged
-     * NO, unreadable) is left out: the caller bisects.
+     * UID FETCH of the index's items. `range` is a UID set ('5:9,12', '100:*'). Messages that the server cannot give
+     * (tagged NO, unreadable) are left out: the caller bisects.
      */
     async fetchIndex(range: string, options: IndexOptions = {}): Promise<FetchedMessage[]> {
       const pieces = splitSet(range)
@@ -334,39 +325,36 @@ export function createFetcher(deps: Parts) {
       })
     },
     /**
-     * With `since` only what changed since (CONDSTORE). `onMore` is called when that is more than is held at once: then
-     * the answer lacks some, and they have to be asked for by smaller ranges.
+     * Flags of the range; with `since` only of messages changed since that mod-sequence (CONDSTORE). Calls `onMore`
+     * when some messages are missing, because not all can be held at once: the caller asks for smaller ranges.
      */
     fetchFlags: (range: string, since?: string, onMore?: () => void): Promise<FlagsOf[]> =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
-    /** '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when absent. */
+    /** `section`: '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when it is absent. */
     async fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null> {
       const count = Math.max(1, maxBytes)
       const found = await read({ uid, section, from: 0, count })
       return found?.bytes.subarray(0, count) ?? null
     },
-    /** Of several messages at once, by UID and section; what is absent is left out. */
+    /** Sections of several messages, by UID and section; absent ones are left out. */
     fetchSections: (uids: readonly number[], sections: readonly string[], maxBytes: number): Promise<SectionsRead> =>
       readSections(deps, uids, sections, maxBytes),
-    /** One piece of a stream, undecoded. null when the message or the part is not there. */
+    /** One piece of a section, undecoded. null when the message or the section is not there. */
     fetchChunk: (uid: number, section: string, from: number, count: number): Promise<Chunk | null> =>
       read({ uid, section, from, count }),
-    /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
+    /** Sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
     fetchFromWhole: (uid: number, sections: readonly string[]): Promise<FromWhole | null> =>
       readFromWhole(deps, uid, sections),
   }
 }
 
-/**
- * NIL says of a part that it is empty: of a message that has gone there is no answer. Of a header and of a whole
- * message, which are never empty, it says that there is none.
- */
+/** NIL means an empty part, but an absent header or whole message, which are never empty. */
 function given(section: string, answer: Section | undefined): Buffer | null {
   const mayBeEmpty = answer !== undefined && /^(?:TEXT|\d+(?:\.\d+)*)$/.test(section)
   return answer?.bytes ?? (mayBeEmpty ? empty : null)
 }
 
-/** A server may send more than was asked, or NIL past the end. A short answer has no literal, and is cut here. */
+/** Cuts a short answer, which is no literal. A server may send more bytes than were asked for, or NIL past the end. */
 function cut({ bytes, partial }: Section, from: number, count: number): Chunk | null {
   if (bytes === null) return from === 0 ? null : { bytes: empty, last: true }
   const known = cutOf(bytes)
