@@ -1,7 +1,7 @@
 /**
- * Sessions over imapflow: the only folder that imports it. index.ts connects and puts the parts together; below.ts
- * holds all that is below imapflow's documented API; line.ts keeps commands one after the other, with deadlines; the
- * rest speak the commands.
+ * IMAP sessions over imapflow; no other folder imports it. index.ts connects, logs in and puts the parts together;
+ * below.ts has all uses of imapflow below its documented API; line.ts runs one command at a time, with deadlines; the
+ * other files speak the commands.
  */
 import { AppError, errnoOf, isAppError } from '../../errors.ts'
 import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net/address.ts'
@@ -10,7 +10,7 @@ import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
 import { type Wire, createWire, secretMask, type OnUnparsed } from './below.ts'
 import { createFetcher } from './fetch.ts'
-import { createIdler, createLine, type Life } from './line.ts'
+import { createIdler, createLine, refusalOf, type Life } from './line.ts'
 import { createMailboxes } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
 import { createNames } from './names.ts'
@@ -22,13 +22,13 @@ import { createSearcher } from './search.ts'
 import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
 
 /**
- * The kernel asks a silent connection this often, and ends it after ten questions without an answer, a second apart: a
- * dead line of a quiet account costs no timer. imapflow's own 5 s would be 2000 packets a second for 10,000 accounts.
+ * The kernel probes a silent connection this often, and ends it after ten probes without an answer, a second apart: a
+ * dead connection of a quiet account costs no timer. imapflow's 5 s would be 2000 packets a second for 10,000 accounts.
  */
 const keepAliveMs = 60_000
-/** A LOGOUT is a courtesy: it is not waited for longer. */
+/** Longest wait for LOGOUT, which is a courtesy. */
 const logoutMs = 1000
-/** After a BYE during the login: a tagged answer may follow, and says more. */
+/** Wait after a BYE during the login: a tagged answer that says more may follow. */
 const byeMs = 1000
 
 function createLife(wire: Wire, facts: Facts): Life {
@@ -47,26 +47,26 @@ function createLife(wire: Wire, facts: Facts): Life {
   }
 }
 
-/** BYE, socket errors and the end of the socket: from here on they end the session, whatever is under way. */
+/** From here on BYE, a socket error and the end of the socket end the session, whatever is under way. */
 function watchEnd(wire: Wire, facts: Facts, life: Life, leaving: () => boolean): void {
   let bye: AppError | null = null
   const onBye = ({ code, text }: StatusText): void => {
     if (leaving()) return
     const expired = code === 'ACCESSTOKENEXPIRED' || /access ?token ?(?:is )?expired/i.test(text)
-    bye = serverFailure({ status: 'BYE', code, text, phase: 'command' })
-    if (expired) bye = tokenExpired(bye)
-    // The tagged answer that may stand in the same packet says more: it is read first.
+    const failure = serverFailure({ status: 'BYE', code, text, phase: 'command' })
+    bye = expired ? tokenExpired(failure) : failure
+    // A tagged answer in the same packet says more, and is read first.
     setImmediate(() => life.end(bye))
   }
   installHandlers(wire, facts, onBye)
   wire.on('error', (error) => life.end(bye ?? connectionFailure(error)))
   const gone = (): void => life.end(bye ?? new AppError('network', 'the mail server closed the connection'))
   wire.on('close', gone)
-  // It may have been lost between the login and these listeners; the caller sees that with its first command.
+  // The connection may have been lost before these listeners; the caller's first command shows it.
   if (!wire.socket || wire.socket.destroyed) gone()
 }
 
-/** Not a failure, only the end of the token; details.reason says so. */
+/** No failure of the account, only the end of its token; details.reason says so. */
 function tokenExpired({ details }: AppError): AppError {
   return new AppError('network', 'the mail server ended the session with its access token', {
     details: { ...details, reason: 'token_expired' },
@@ -76,8 +76,8 @@ function tokenExpired({ details }: AppError): AppError {
 /**
  * Connects, upgrades (STARTTLS where it is offered without useSsl), logs in, sends ID. Rejects with an AppError of a
  * failure class. Every method of the session has a deadline on progress (MAILROOM_COMMAND_TIMEOUT) and rejects with a
- * failure class, `timeout`, `server_refused` (NO or BAD, its text in details.response), `not_found` or `conflict`; any
- * but the last three has closed the session. A socket error never escapes as an unhandled event.
+ * failure class, `timeout`, `server_refused` (NO or BAD, its text in details.response), `not_found` or `conflict`; all
+ * errors but the last three have closed the session. A socket error is never an unhandled event.
  */
 export async function openSession(options: SessionOptions, signal: AbortSignal) {
   const unparsed = createUnparsed()
@@ -99,7 +99,7 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     get capabilities(): SessionCapabilities {
       return capabilitiesOf(facts, idler.useful)
     },
-    /** As the server advertises them after the login, for people. */
+    /** The capabilities that the server advertises after the login, for people. */
     capabilityNames: (): string[] => [...wire.capabilities.keys()],
     get selected(): SelectedMailbox | null {
       return facts.selected
@@ -110,10 +110,10 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
       return closed.aborted
     },
     listen: facts.listen,
-    /** Where NOTIFY is offered, the server tells of all folders from now on. Answers whether it does. */
+    /** Asks the server to report all folders from now on. false = it will not, or not all (notify.ts). */
     notify: (): Promise<boolean> => subscribe(wire, parts),
     noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
-    /** At once, with an error or on purpose (null). */
+    /** Ends the session at once, with an error or on purpose (null). */
     end: (error: AppError | null): void => life.end(error),
     /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
     close: (): Promise<void> =>
@@ -127,16 +127,15 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
 /** One IMAP connection with one owner. */
 export type Session = Awaited<ReturnType<typeof openSession>>
 
-/** What imapflow hangs on its errors. */
+/** The properties of imapflow's errors during the login. */
 interface ClientError {
-  readonly responseStatus?: unknown
   readonly serverResponseCode?: unknown
-  /** A tagged NO or BAD without its code. */
+  /** Text of a tagged NO or BAD, without its code. */
   readonly responseText?: unknown
-  /** The text of a refusal that came after the login; see `afterLogin`. */
+  /** Text of a refusal that came after the login. */
   readonly response?: unknown
   readonly authenticationFailed?: unknown
-  /** STARTTLS that was asked for and not had, or a handshake that failed: that one has a code as well. */
+  /** The server lacks STARTTLS, which we require; or a handshake failed: then the error has a code too. */
   readonly tlsFailed?: unknown
 }
 
@@ -145,12 +144,12 @@ const noPlaintext = {
   private: 'MAILROOM_PLAINTEXT=private allows a login in clear text at private addresses only',
 } as const
 
-/** No credentials were sent. The message names the setting: another mail program may log in there. */
+/** No credentials were sent. The message names the setting, because another mail program may log in there. */
 function notEncrypted(plaintext: keyof typeof noPlaintext, cause: unknown): AppError {
   return new AppError('tls', `the mail server does not do STARTTLS, and ${noPlaintext[plaintext]}`, { cause })
 }
 
-/** A host of which one address is not private is on the way of strangers. */
+/** With `private`, one address that is not private is enough to require encryption. */
 function mustEncrypt(
   { plaintext, isPrivate = isPrivateAddress }: SessionOptions,
   to: readonly CheckedAddress[],
@@ -163,7 +162,7 @@ function words(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** A BYE during the login, with its code, of which imapflow keeps nothing. Set once imapflow has its own handlers. */
+/** Reports a BYE during the login with its code, which imapflow does not keep. Wraps imapflow's own handler. */
 function hearBye({ untaggedHandlers: handlers }: Wire, hear: (bye: StatusText) => void): void {
   const { BYE: own } = handlers
   handlers['BYE'] = (response) => {
@@ -172,18 +171,19 @@ function hearBye({ untaggedHandlers: handlers }: Wire, hear: (bye: StatusText) =
   }
 }
 
-/** People read what the server said: without the secret, which the server may have repeated. */
+/** People read the server's text: secrets in it are masked. */
 function loginFailure(error: unknown, wire: Wire, bye: StatusText | null, options: SessionOptions): AppError {
-  // What was said before the time was over says more.
+  // A BYE says more than the timeout after it.
   if (isAppError(error) && (bye === null || error.code !== 'timeout')) return error
   const mask = secretMask(options.auth, options.username)
-  const { responseStatus, serverResponseCode, responseText, response, authenticationFailed, tlsFailed } = (error ??
-    {}) as ClientError
+  const client = (error ?? {}) as ClientError
+  const { serverResponseCode, responseText, response, authenticationFailed, tlsFailed } = client
   const afterLogin = mask(words(response))
   const phase = wire.greetingReceived ? 'login' : 'connect'
-  if (responseStatus === 'NO' || responseStatus === 'BAD') {
+  const status = refusalOf(error)
+  if (status !== null) {
     const code = typeof serverResponseCode === 'string' ? serverResponseCode : null
-    return serverFailure({ status: responseStatus, code, text: mask(words(responseText)), phase }, error)
+    return serverFailure({ status, code, text: mask(words(responseText)), phase }, error)
   }
   // Exchange: the login was fine, the first command after it was not.
   if (afterLogin !== '') return serverFailure({ status: 'BAD', code: null, text: afterLogin, phase }, error)
@@ -195,15 +195,13 @@ function loginFailure(error: unknown, wire: Wire, bye: StatusText | null, option
   return connectionFailure(error)
 }
 
-/** Nothing was sent: the server offers no way to log in that we could use. */
-function unsupported(error: unknown, wire: Wire, noLogin: boolean): AppError {
-  if (noLogin && wire.capabilities.has('LOGINDISABLED')) {
-    return new AppError('tls', 'the mail server takes no login without encryption', { cause: error })
-  }
-  if (noLogin) return new AppError('auth_rejected', 'no password was given', { cause: error })
-  return new AppError('permission', 'the mail server offers no login method that fits the credentials', {
-    cause: error,
-  })
+/** No credentials were sent: the server offers no way to log in that fits them. */
+function unsupported(cause: unknown, wire: Wire, noLogin: boolean): AppError {
+  if (!noLogin)
+    return new AppError('permission', 'the mail server offers no login method that fits the credentials', { cause })
+  return wire.capabilities.has('LOGINDISABLED')
+    ? new AppError('tls', 'the mail server takes no login without encryption', { cause })
+    : new AppError('auth_rejected', 'no password was given', { cause })
 }
 
 /** `over` rejects with the first of: abort, no greeting or login in time, a host that speaks another protocol. */
@@ -223,10 +221,10 @@ function watchLogin(options: SessionOptions, signal: AbortSignal, wire: () => Wi
   else signal.addEventListener('abort', onAbort, { once: true })
   return {
     over,
-    /** Such a host would never answer us, and the time would run out. */
+    /** A host with another protocol would let the time run out. */
     onForeign: (line: string): void =>
       reject(new AppError('protocol', `the mail server answered something that is not IMAP: ${line.slice(0, 100)}`)),
-    /** A server that has said so may leave it to us to close the connection. */
+    /** After a BYE some servers wait until we close the connection. */
     onBye(): void {
       clearTimeout(timer)
       timer = setTimeout(late, byeMs, 'the mail server has said BYE')
@@ -238,14 +236,14 @@ function watchLogin(options: SessionOptions, signal: AbortSignal, wire: () => Wi
   }
 }
 
-/** An error that comes after the last listener has gone must not end the process. */
+/** A socket error after imapflow's last listener has gone must not end the process. */
 function neverThrow(wire: Wire): void {
   wire.socket?.on('error', () => undefined)
 }
 
 /**
- * Everything up to a session that takes commands, within its two deadlines: logged in, with ID sent, and
- * QRESYNC or CONDSTORE enabled. Rejects with an AppError; nothing is left open then.
+ * Connects and logs in within the two deadlines, sends ID, and enables QRESYNC or CONDSTORE. Rejects with an AppError,
+ * and leaves nothing open then.
  */
 async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
   let made: Wire | null = null
@@ -269,10 +267,7 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
     await connecting
     neverThrow(wire)
     wire.socket?.setKeepAlive(true, keepAliveMs)
-    await enableModseqs(wire, (error) => {
-      const { responseStatus } = error as ClientError
-      return responseStatus === 'NO' || responseStatus === 'BAD'
-    })
+    await enableModseqs(wire)
     return wire
   }
   const starting = start()

@@ -1,6 +1,6 @@
 /**
- * The line: one command at a time, in the order asked, each with a deadline on progress. IDLE (RFC 2177) sits on the
- * line too: it enters at once, and leaves as soon as another command wants the line.
+ * The command line of a session: one command at a time, in the order of the calls, each with a deadline on progress.
+ * IDLE (RFC 2177) holds the line too: it enters at once, and leaves as soon as another command waits.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
@@ -11,38 +11,38 @@ import { statusText, type StatusText } from './responses.ts'
 import { createExclusive, pause } from '../../waits.ts'
 
 export interface Life {
-  /** Why it has ended; null while it goes on. */
+  /** Why the session has ended; null while it goes on. */
   readonly ended: () => AppError | null
   readonly closed: AbortSignal
   /** Ends the session with an error, or on purpose with null. */
   readonly end: (error: AppError | null) => void
 }
 
-/** This code says that another client has expunged a message which the connection is still shown (RFC 5530). */
+/** EXPUNGEISSUED: another client has expunged a message that this connection still sees (RFC 5530). */
 export function tellsGone(code: unknown): boolean {
   return code === 'EXPUNGEISSUED'
 }
 
 /**
- * Sends one command and reads its answer. Rejects with `server_refused` (NO, BAD: details.status), `not_found`,
- * `conflict`: the session goes on; any other error has ended it.
+ * Sends one command and reads its answer. Rejects with `server_refused` (NO, BAD: details.status), `not_found` or
+ * `conflict`, after which the session goes on; any other error has ended it.
  */
 export type Send = (
   command: string,
   args?: readonly Argument[],
   untagged?: Readonly<Record<string, Untagged>>,
   allowance?: Allowance,
-  /** What follows when the server asks for it. */
+  /** Sent after the server's continuation request. */
   literal?: Literal,
 ) => Promise<StatusText>
 
-/** Errors after which the connection is in order. */
+/** Whether the session goes on after the error. */
 export function survives(error: unknown): boolean {
   return isAppError(error, 'server_refused') || isAppError(error, 'not_found') || isAppError(error, 'conflict')
 }
 
-/** null in place of a refusal. */
-export async function orNull<T>(work: Promise<T>): Promise<T | null> {
+/** Turns a refusal into null. */
+export function orNull<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (survives(error)) return null
     throw error
@@ -56,7 +56,7 @@ interface LineDeps {
   readonly onCommand?: ((kind: string, seconds: number) => void) | undefined
 }
 
-/** Bytes received and bytes that have left for the network. */
+/** Bytes received plus bytes that have left for the network. */
 function progress(wire: Wire): number {
   const { socket } = wire
   return wire.streamer.readBytesCounter + (socket ? socket.bytesWritten - socket.writableLength : 0)
@@ -65,7 +65,7 @@ function progress(wire: Wire): number {
 function watchdog({ wire, commandTimeoutMs, life }: LineDeps): () => void {
   let last = progress(wire)
   let still = 0
-  // Four looks within the time: a standstill is seen at most a quarter late.
+  // Looks four times within the time, and so finds a standstill at most a quarter late.
   const timer = setInterval(
     () => {
       const now = progress(wire)
@@ -80,24 +80,24 @@ function watchdog({ wire, commandTimeoutMs, life }: LineDeps): () => void {
   return () => clearInterval(timer)
 }
 
-interface ExecError {
-  readonly response?: ImapResponse
-  readonly responseStatus?: unknown
+/** imapflow's errors: the status of a tagged NO or BAD; null = another error. */
+export function refusalOf(error: unknown): 'NO' | 'BAD' | null {
+  const { responseStatus } = (error ?? {}) as { readonly responseStatus?: unknown }
+  return responseStatus === 'NO' || responseStatus === 'BAD' ? responseStatus : null
 }
 
-/** NO and BAD as the server meant them; everything else is the connection's end. */
+/** The class of a NO or BAD by its text; every other error means the end of the connection. */
 function commandFailure(error: unknown): AppError {
-  const { response, responseStatus } = (error ?? {}) as ExecError
-  if ((responseStatus === 'NO' || responseStatus === 'BAD') && response) {
-    const { code, text } = statusText(response)
-    return serverFailure({ status: responseStatus, code, text, phase: 'command' }, error)
-  }
-  return connectionFailure(error)
+  const status = refusalOf(error)
+  const { response } = (error ?? {}) as { readonly response?: ImapResponse }
+  if (status === null || !response) return connectionFailure(error)
+  const { code, text } = statusText(response)
+  return serverFailure({ status, code, text, phase: 'command' }, error)
 }
 
 /**
- * `onPlusTag` does not wait for the end: the server may refuse the rest. A literal that is cut short leaves the server
- * waiting for bytes: that is the end of the session.
+ * `onPlusTag` does not wait for the end of the literal: the server may refuse the rest. A literal that is cut short
+ * ends the session, because the server waits for its bytes.
  */
 function literalSender({ wire, life }: LineDeps, literal: Literal) {
   let state: 'unasked' | 'under way' | 'sent' = 'unasked'
@@ -110,7 +110,7 @@ function literalSender({ wire, life }: LineDeps, literal: Literal) {
         (error: unknown) => life.end(isAppError(error) ? error : connectionFailure(error)),
       )
     },
-    /** The command has its answer. */
+    /** Called when the command has its answer. */
     close(): void {
       if (state === 'under way') life.end(new AppError('network', 'the mail server answered before it had the message'))
     },
@@ -146,14 +146,14 @@ export type Line = ReturnType<typeof createLine>
 
 export function createLine(deps: LineDeps) {
   const send = createSender(deps)
-  const listeners = new Set<() => void>()
   const exclusive = createExclusive()
   let waiting = 0
+  let onWaiting = (): void => undefined
 
   return {
     run<T>(work: (send: Send) => Promise<T>): Promise<T> {
       waiting += 1
-      for (const listener of [...listeners]) listener()
+      onWaiting()
       return exclusive(async () => {
         waiting -= 1
         const over = deps.life.ended()
@@ -164,17 +164,16 @@ export function createLine(deps: LineDeps) {
     get waiting(): number {
       return waiting
     },
-    /** The listener is called whenever a command starts to wait. Answers how to stop that. */
-    onWaiting(listener: () => void): () => void {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
+    /** Calls the listener, until another one replaces it, whenever a command starts to wait. */
+    onWaiting(listener: () => void): void {
+      onWaiting = listener
     },
-    /** A deadline that starts anew with every byte; call the answer to end it. */
+    /** Starts the deadline on progress; returns the function that ends it. */
     watch: (): (() => void) => watchdog(deps),
   }
 }
 
-/** A server that ends IDLE by itself this soon, this often, does not support it in fact. */
+/** A server that ends IDLE by itself within this time, this many times in a row, does not really support it. */
 const uselessMs = 1000
 const uselessTimes = 3
 
@@ -187,11 +186,11 @@ interface IdlerDeps {
   readonly offered: boolean
 }
 
-/** Until the time is over, the signal aborts, or a command waits for the line. No deadline from `+` to DONE. */
+/** IDLEs until the time is over, the signal aborts, or a command waits. From `+` to DONE there is no deadline. */
 async function idleOnce({ wire, line, life }: IdlerDeps, renewMs: number, signal: AbortSignal): Promise<Outcome> {
   if (signal.aborted || line.waiting > 0) return 'left'
   const stage = { entered: false, wanted: false, done: false, stopWatch: line.watch() }
-  // DONE may be sent once the server has said `+`, and once only.
+  // DONE is sent after the server's `+`, and only once.
   const leave = (): void => {
     stage.wanted = true
     if (!stage.entered || stage.done || life.ended()) return
@@ -210,7 +209,7 @@ async function idleOnce({ wire, line, life }: IdlerDeps, renewMs: number, signal
     if (stage.wanted) leave()
   }
   const timer = setTimeout(leave, renewMs)
-  const unlisten = line.onWaiting(leave)
+  line.onWaiting(leave)
   signal.addEventListener('abort', leave, { once: true })
   try {
     const { next } = await wire.exec('IDLE', false, { onPlusTag, allowance: {} })
@@ -219,15 +218,14 @@ async function idleOnce({ wire, line, life }: IdlerDeps, renewMs: number, signal
   } catch (error) {
     const over = life.ended()
     if (over) throw over
-    const { responseStatus: status } = error as ExecError
-    if (status === 'NO' || status === 'BAD') return stage.done ? 'left' : 'refused'
+    if (refusalOf(error) !== null) return stage.done ? 'left' : 'refused'
     const failure = connectionFailure(error)
     life.end(failure)
     throw failure
   } finally {
     stage.stopWatch()
     clearTimeout(timer)
-    unlisten()
+    line.onWaiting(() => undefined)
     signal.removeEventListener('abort', leave)
   }
 }
@@ -246,12 +244,12 @@ export function createIdler(deps: IdlerDeps) {
   }
 
   return {
-    /** false when the server has none, or has shown that it is of no use. */
+    /** false when the server offers no IDLE, refuses it, or ends it too soon. */
     get useful(): boolean {
       return useful
     },
     /**
-     * Until `signal` aborts, the cycle ends (`renewMs`) or another command of this session needs the line. Without
+     * Waits in IDLE until `signal` aborts, the cycle ends (`renewMs`) or another command of this session waits. Without
      * IDLE: until `renewMs` or abort.
      */
     async idle(renewMs: number, signal: AbortSignal): Promise<void> {
