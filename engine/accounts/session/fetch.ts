@@ -11,7 +11,7 @@ import { readBodyStructure, type FetchItems, readFetch, type Section } from './r
 import { type Allowance, fetches, cutOf } from './frames.ts'
 import { type Send, tellsGone } from './line.ts'
 import type { Facts } from './server-state.ts'
-import { inSet, singleUid, splitSet, toSet } from './uids.ts'
+import { inSet, splitSet, toSet } from './uids.ts'
 import type { Parts } from './parts.ts'
 
 const headerItem: Argument = {
@@ -50,7 +50,7 @@ function optionalItems(facts: Facts): string[] {
 
 /** null when the items do not answer the question: the header block is missing, or a UID that `asked` does not give. */
 function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
-  const uid = items.uid ?? singleUid(asked)
+  const uid = items.uid ?? (/^\d+$/.test(asked) ? Number(asked) : null)
   const headers = items.sections.get('HEADER.FIELDS')
   if (uid === null || !headers) return null
   return {

@@ -12,24 +12,20 @@ export interface Parts {
   readonly searcher: Searcher
 }
 
-/** FETCH responses that could not be read. */
-export interface Unparsed {
-  add(line: string): void
-  /** Their UIDs since the last call; 0 = one that hides its own. */
-  take(): number[]
-}
-
-/** More than this is not worth asking again line by line: the whole range is. */
+/** As many responses are kept as a batch may have messages. */
 const mostUnparsed = 1000
 
-/** Of FETCH responses that could not be parsed or were left out: their UIDs, until the fetcher asks for them. */
-export function createUnparsed(): Unparsed {
+type Unparsed = ReturnType<typeof createUnparsed>
+
+/** The UIDs of FETCH responses that could not be parsed or were left out. */
+export function createUnparsed() {
   const uids: number[] = []
   return {
-    add(line) {
+    add: (line: string): void => {
       if (uids.length >= mostUnparsed || !/^\0*\* \d+ FETCH/i.test(line)) return
       uids.push(Number(/[( ]UID (\d{1,10})\b/i.exec(line)?.[1] ?? 0))
     },
-    take: () => uids.splice(0),
+    /** The UIDs since the last call; 0 = the response does not show its UID. */
+    take: (): number[] => uids.splice(0),
   }
 }

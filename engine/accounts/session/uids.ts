@@ -23,7 +23,7 @@ export function splitSet(set: string): string[] {
   return [...pieces, piece]
 }
 
-/** `100:*` means 100 and above, though servers also answer it with the last message below that (RFC 3501). */
+/** `100:*` matches 100 and above here, though servers answer it with a last message below 100 too (RFC 3501 §6.4.8). */
 export function inSet(set: string): (uid: number) => boolean {
   if (set === '*') return () => true
   const ranges = set.split(',').map((part) => {
@@ -32,7 +32,7 @@ export function inSet(set: string): (uid: number) => boolean {
     return [Math.min(...ends), Math.max(...ends)] as const
   })
   const sorted = ranges.sort(([from], [other]) => from - other)
-  // Where the farthest of the ranges up to this one ends: ranges may overlap.
+  // The farthest end of the ranges up to each one: ranges may overlap.
   let end = 0
   const reach = sorted.map(([, to]) => (end = Math.max(end, to)))
   return (uid) => (reach[lastIndexUpTo(sorted, uid)] ?? 0) >= uid
@@ -61,7 +61,7 @@ export function toSet(uids: readonly number[]): string {
   return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
 }
 
-/** How many UIDs below `uidNext` the set can name; one that is named twice counts twice. */
+/** How many UIDs below `uidNext` the set can name; a UID that is named twice counts twice. */
 export function countOf(set: string, uidNext: number | null): number {
   const end = (word: string): number => (word === '*' ? (uidNext ?? Infinity) : Number(word))
   return set.split(',').reduce((sum, part) => {
@@ -70,7 +70,7 @@ export function countOf(set: string, uidNext: number | null): number {
   }, 0)
 }
 
-/** The UIDs of a set without `*`, ascending as a server gives them, and no more than `most`. */
+/** The first `most` UIDs of a set without `*`, in its order. */
 export async function uidsOfSet(set: string, most: number): Promise<number[]> {
   const uids: number[] = []
   for (const part of set === '' ? [] : set.split(',')) {
@@ -84,16 +84,12 @@ export async function uidsOfSet(set: string, most: number): Promise<number[]> {
   return uids
 }
 
-/** Of so many UIDs most work takes less than 10 ms: between two stretches others have their turn. */
+/** UIDs that are handled between two yields to the event loop: most work on so many takes less than 10 ms. */
 export const stretch = 50_000
 
-export function singleUid(set: string): number | null {
-  return /^\d+$/.test(set) ? Number(set) : null
-}
-
 /**
- * The numbers of both, ascending and each once, as each of them is; `ours` is changed, and is the answer where all of
- * `theirs` that are `wanted` come behind it.
+ * Merges two ascending lists, each without doubles, into one. Appends to `ours` and returns it when all of `theirs` are
+ * larger; otherwise makes a new list. Takes only those of `theirs` that are `wanted`.
  */
 export async function joined(
   ours: number[],
