@@ -158,7 +158,7 @@ function promises(setup: Setup): void {
     for (const one of [session, other]) await one.select('INBOX')
     const expunged = async (uid: number): Promise<number> => {
       await other.store(uid, { add: ['\\Deleted'], remove: [] })
-      await other.expunge([uid])
+      await other.expunge(uid)
       return uid
     }
     assert.equal(await session.fetchSection(await expunged(1), '1', 100), null)
@@ -224,7 +224,7 @@ function promises(setup: Setup): void {
     assert.equal(placed.newUid, known)
     await session.store(1, { add: ['\\Deleted'], remove: [] })
     await session.store(3, { add: ['\\Deleted'], remove: [] })
-    await session.expunge([3])
+    await session.expunge(3)
     assert.deepEqual(
       await session.fetchFlags('1:*').then((all) => all.map(({ uid, flags }) => [uid, flags.includes('\\Deleted')])),
       [[1, true]],

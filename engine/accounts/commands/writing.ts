@@ -117,7 +117,7 @@ function removeAt(context: WriteContext, messageId: string, place: Placement): P
     const now = isMarked(stored) ? stored : await flagsAt(session, place.uid)
     if (now !== null && !isMarked(now))
       throw new AppError('server_refused', `the mail server lets no mail be removed from folder ${place.path}`)
-    await session.expunge([place.uid])
+    await session.expunge(place.uid)
     state.hints.departures.add(place, { messageId, to: null, mark: state.moved.mark() })
     return true
   })

@@ -1,5 +1,5 @@
 /**
- * SEARCH, STORE and APPEND; COPY, MOVE and EXPUNGE of one message: it lies where it was or where it shall, never in
+ * SEARCH, STORE, APPEND; COPY, MOVE and EXPUNGE of one message. A moved message is in one of the two folders, never in
  * both.
  */
 import { AppError, badParameter, isAppError } from '../../errors.ts'
@@ -21,7 +21,7 @@ import { askStatus, mailboxArgument, selectIn } from './mailboxes.ts'
 import { countOf, inSet, joined, splitSet, toSet } from './uids.ts'
 import type { Parts } from './parts.ts'
 
-/** Flags of this message as the answer has them, or null. Some servers leave the UID out of the answer to STORE. */
+/** The message's flags in the answer; null = none. Some servers leave the UID out of the answer to STORE. */
 async function askFlags(
   send: Send,
   { facts }: Parts,
@@ -84,11 +84,11 @@ export function createMessages(deps: Parts) {
       const reported = await line.run((send) => storeIn(send, deps, uid, change))
       return reported?.flags ? { flags: reported.flags, modseq: reported.modseq } : null
     },
-    /** Where the message is now; null when there is no such UID. */
+    /** The message's new place; null when there is no such UID. */
     move: (uid: number, toPath: string): Promise<Placed | null> => line.run((send) => moveIn(send, deps, uid, toPath)),
     copy: (uid: number, toPath: string): Promise<Placed | null> =>
       line.run((send) => place(send, deps, 'UID COPY', uid, toPath)),
-    /** UIDs of messages of exactly this size, and of this Message-ID where one is given. */
+    /** UIDs of messages with exactly this size, and with this Message-ID unless it is null. */
     searchLike: (size: number, emailMessageId: string | null): Promise<number[]> =>
       line.run((send) => searcher.search(send, likeQuery(size, emailMessageId))),
     async append(path: string, message: Literal, flags: readonly string[], internalDate: number): Promise<Placed> {
@@ -97,18 +97,18 @@ export function createMessages(deps: Parts) {
       const args = [mailboxArgument(names, path), flags.map(atom), date, size]
       return placedBy(await line.run((send) => send('APPEND', args, {}, {}, message))) ?? nowhere
     },
-    /** These UIDs; null = all that are \Deleted. */
-    expunge: (uids: readonly number[] | null): Promise<void> =>
+    /** null = all messages that are \Deleted. */
+    expunge: (uid: number | null): Promise<void> =>
       line.run(async (send) => {
-        if (uids === null) await send('EXPUNGE')
-        else if (uids.length > 0) await expungeIn(send, deps, uids)
+        if (uid === null) await send('EXPUNGE')
+        else await expungeIn(send, deps, uid)
       }),
   }
 }
 
 const nowhere: Placed = { newUid: null, uidValidity: null }
 
-/** [COPYUID validity from to] or [APPENDUID validity uid]; 0 and sets of more than one message say nothing. */
+/** [COPYUID validity from to] or [APPENDUID validity uid]. UID 0 and a set of several UIDs mean an unknown UID. */
 function placedBy({ code, args }: StatusText): Placed | null {
   const at = code === 'COPYUID' ? 2 : code === 'APPENDUID' ? 1 : -1
   if (at < 0) return null
@@ -116,8 +116,8 @@ function placedBy({ code, args }: StatusText): Placed | null {
 }
 
 /**
- * COPY and MOVE: the reply's code, sent untagged by some servers and tagged by others. null = no such message: by RFC
- * 3501 that is no error. Of an OK alone it is not known, and what has left meanwhile may be another message.
+ * COPY and MOVE. Some servers send COPYUID untagged, others tagged. null = no such message, which by RFC 3501 is no
+ * error: an OK without COPYUID does not tell, and EXPUNGE responses may be about another message.
  */
 async function place(
   send: Send,
@@ -141,11 +141,11 @@ async function place(
   const placed = placedBy(reply) ?? reported.find((one) => one !== null) ?? null
   if (placed === null) facts.toldPlaces.delete(kind)
   else facts.toldPlaces.add(kind)
-  // imapflow takes the refusal of Dovecot for a success.
+  // Dovecot answers OK with EXPUNGEISSUED for a message that has gone.
   return placed ?? (isTold || tellsGone(reply.code) ? null : nowhere)
 }
 
-/** NOOP first: the server shows the open folder as it was when it last told of changes. */
+/** NOOP first: until then the server shows the open folder without the latest changes. */
 async function isThere(send: Send, { searcher }: Parts, uid: number): Promise<boolean> {
   await send('NOOP')
   return searcher.exists(send, uid)
@@ -165,7 +165,7 @@ async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Pro
 const unsupportedTexts =
   /unsupported|not (?:supported|implemented)|(?:unknown|unrecogni[sz]ed|invalid|no such) command/i
 
-/** Any other NO has a reason that would leave a copy behind: what may not be moved may perhaps be copied. */
+/** After any other NO a COPY might succeed where a move is forbidden, and leave a copy behind. */
 function isUnsupported(error: unknown): boolean {
   if (!isAppError(error, 'server_refused')) return false
   const { status, responseCode, response } = error.details
@@ -182,7 +182,7 @@ async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: strin
   if (placed === null) return null
   try {
     await mark(send, [uid], '+FLAGS.SILENT')
-    await expungeIn(send, deps, [uid])
+    await expungeIn(send, deps, uid)
     return placed
   } catch (error) {
     if (!isAppError(error, 'server_refused')) throw error
@@ -196,12 +196,12 @@ async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: strin
 interface Copied {
   readonly uid: number
   readonly toPath: string
-  /** As COPYUID said; null = it is what came at or above `next`. */
+  /** UID of the copy by COPYUID; null = the copy's UID is `next` or larger. */
   readonly copy: number | null
   readonly next: number | null
 }
 
-/** The message cannot be removed where it was: so its copy is. false = the copy is unknown, or stays too. */
+/** Removes the copy of a message that cannot be removed. false = the copy is not found, or cannot be removed either. */
 async function takeBack(send: Send, deps: Parts, { uid, toPath, copy, next }: Copied): Promise<boolean> {
   const from = deps.facts.selected?.path
   const range = copy ?? (next === null ? null : `${next}:*`)
@@ -216,7 +216,7 @@ async function takeBack(send: Send, deps: Parts, { uid, toPath, copy, next }: Co
       const isIt = only?.size === wanted?.size && only?.internalDate === wanted?.internalDate
       if (found.length !== 1 || only?.uid == null || !isIt) return false
       await mark(send, [only.uid], '+FLAGS.SILENT')
-      await expungeIn(send, deps, [only.uid])
+      await expungeIn(send, deps, only.uid)
       return true
     })(),
   )
@@ -241,16 +241,15 @@ async function mark(send: Send, uids: readonly number[], operation: string): Pro
 }
 
 /**
- * Without UIDPLUS, EXPUNGE takes all that is \Deleted: what others have marked is unmarked for that moment, and stays
- * so when we die in between: nothing is lost.
+ * Without UIDPLUS, EXPUNGE removes all messages that are \Deleted: those of others are unmarked for that moment. If we
+ * die in between, they stay unmarked, and nothing is lost.
  */
-async function expungeIn(send: Send, { facts, searcher }: Parts, uids: readonly number[]): Promise<void> {
+async function expungeIn(send: Send, { facts, searcher }: Parts, uid: number): Promise<void> {
   if (facts.offers('UIDPLUS')) {
-    for (const piece of splitSet(toSet(uids))) await send('UID EXPUNGE', [uidSet(piece)])
+    await send('UID EXPUNGE', [uidSet(String(uid))])
     return
   }
-  const wanted = new Set(uids)
-  const others = (await searcher.search(send, [atom('DELETED')])).filter((uid) => !wanted.has(uid))
+  const others = (await searcher.search(send, [atom('DELETED')])).filter((other) => other !== uid)
   const restore = (): Promise<void> => mark(send, others, '+FLAGS.SILENT')
   await mark(send, others, '-FLAGS.SILENT')
   await send('EXPUNGE').catch(async (error: unknown) => {
