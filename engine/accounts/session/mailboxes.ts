@@ -1,17 +1,25 @@
 /**
- * LIST, STATUS, SELECT, CREATE, DELETE. And what a mailbox is for: by attribute (RFC 6154, XLIST), else by its name;
- * each use is given once.
+ * LIST, STATUS, SELECT, CREATE, DELETE. Finds the special use of each mailbox by its attribute (RFC 6154, XLIST), else
+ * by its name; no two mailboxes have the same use.
  */
 import { AppError, isAppError } from '../../errors.ts'
-import { own } from '../../own.ts'
 import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
 import { atom, type Argument, type ImapResponse, type Untagged, specialUse as guess } from './below.ts'
 import { orNull, survives, type Send } from './line.ts'
 import { type Names, shownName } from './names.ts'
 import type { Parts } from './parts.ts'
-import { decimal, number, positive, sequence } from './responses.ts'
-import { list as listOf, statusText, text, texts, type Token } from './responses.ts'
+import {
+  decimal,
+  list as listOf,
+  number,
+  positive,
+  sequence,
+  statusText,
+  text,
+  texts,
+  type Token,
+} from './responses.ts'
 import { lastUid } from './search.ts'
 import type { Facts } from './server-state.ts'
 
@@ -19,15 +27,7 @@ export function mailboxArgument(names: Names, path: string): Argument {
   return { type: 'STRING', value: names.toWire(path) }
 }
 
-const unknownStatus: MailboxStatus = {
-  messages: null,
-  unseen: null,
-  uidNext: null,
-  uidValidity: null,
-  highestModseq: null,
-}
-
-/** (MESSAGES 3 UIDNEXT 5 …) */
+/** (MESSAGES 3 UIDNEXT 5 …); null for each item that is missing. */
 function readStatus(token: Token | undefined): MailboxStatus {
   const items = listOf(token)
   const found = new Map<string, Token>()
@@ -44,8 +44,8 @@ function readStatus(token: Token | undefined): MailboxStatus {
 }
 
 /**
- * STATUS as it came, with the name of its folder; null = without one that we take. How a name is sent is learned from
- * LIST alone: by NOTIFY Dovecot 2.3 tells names in raw UTF-8, which it does not take.
+ * A STATUS response with the name of its folder; null = the name is missing or too long. The wire form of a name is
+ * learned from LIST alone: by NOTIFY Dovecot 2.3 sends names in raw UTF-8, which it does not accept.
  */
 export function reportedStatus({
   attributes = [],
@@ -55,7 +55,7 @@ export function reportedStatus({
   return { path: shownName(wire), status: readStatus(attributes[1]) }
 }
 
-/** Sends with the items of extensions; when that is BAD, once more without, and never again with. */
+/** Sends with the items of extensions; after BAD once more without, and from then on always without. */
 async function withFallback<T>(
   facts: Facts,
   kind: 'modseq' | 'listReturn',
@@ -81,12 +81,12 @@ function asksModseq(facts: Facts): boolean {
   return facts.offers('CONDSTORE') && !facts.refused('modseq')
 }
 
-/** In the form that goes over the wire: what no server of ours allows is left out. */
+/** Bounds of a listed mailbox, in the form on the wire; what exceeds them is left out. */
 const longestName = 4096
 const longestAttribute = 64
 const mostAttributes = 32
 
-/** One character (RFC 3501 §7.2.2); '' = none, or no such thing. */
+/** One character (RFC 3501 §7.2.2); '' = none, or an invalid one. */
 function delimiterOf(token: Token | undefined): string {
   const reported = text(token) ?? ''
   return reported.length === 1 ? reported : ''
@@ -94,7 +94,7 @@ function delimiterOf(token: Token | undefined): string {
 
 interface ListQuery {
   readonly pattern: string
-  /** More folders than these are a failure. */
+  /** More folders than this are an error. */
   readonly most: number
   readonly options?: readonly Argument[]
 }
@@ -124,7 +124,7 @@ async function readList(
   const returned = options.length === 0 ? [] : [atom('RETURN'), options]
   const args: Argument[] = [{ type: 'STRING', value: '' }, { type: 'STRING', value: pattern }, ...returned]
   const tooMany = new AppError('protocol', `the mailbox has more than ${most} folders (MAILROOM_FOLDERS_MAX)`)
-  // Each has a STATUS besides, and a server may repeat some.
+  // Each folder may have a STATUS too, and a server may repeat some.
   const allowance = { responses: 2 * most + spareResponses, tooMany, bytes: mostListBytes, leftOut: () => undefined }
   await send(word, args, { LIST: onList, XLIST: onList, STATUS: onStatus }, allowance)
   if (found.size > most) throw tooMany
@@ -138,7 +138,7 @@ const spareResponses = 1000
 const mostListBytes = 32 * 1_048_576
 const mostFolders = 10_000
 
-/** With RETURN options, servers give only what is asked: so everything is. */
+/** With RETURN options servers give nothing else, so all options are asked for. */
 function returnOptions(facts: Facts, status: boolean): Argument[] {
   if (!status || !facts.offers('LIST-STATUS')) return []
   const options: Argument[] = [atom('STATUS'), statusItems(asksModseq(facts))]
@@ -161,12 +161,10 @@ async function listAll(send: Send, deps: Parts, status: boolean, most: number): 
 
 async function exists(send: Send, deps: Parts, path: string): Promise<boolean> {
   const listed = await readList(send, deps, { pattern: deps.names.toWire(path), most: mostFolders })
-  return listed.some(
-    (entry) => entry.path === path && !entry.attributes.some((name) => name.toLowerCase() === '\\nonexistent'),
-  )
+  return listed.some((entry) => entry.path === path && !hasAttribute(entry, '\\nonexistent'))
 }
 
-/** A refusal without a code: does the mailbox exist at all? */
+/** Rejects with `not_found` when the mailbox of a refused command does not exist, else with the error. */
 async function refine(send: Send, deps: Parts, path: string, error: unknown): Promise<never> {
   if (isAppError(error, 'server_refused') && !(await exists(send, deps, path))) throw missing(path, error)
   throw isAppError(error, 'not_found') ? missing(path, error) : error
@@ -183,22 +181,20 @@ export async function askStatus(send: Send, { names, facts }: Parts, path: strin
       },
     })
   await (facts.offers('CONDSTORE') ? withFallback(facts, 'modseq', ask) : ask(false))
-  return reported.at(-1) ?? unknownStatus
+  return reported.at(-1) ?? readStatus(undefined)
 }
 
 export async function selectIn(send: Send, deps: Parts, path: string, refresh: boolean): Promise<SelectedMailbox> {
   const { facts, names } = deps
   if (facts.selected?.path === path && !refresh) return facts.selected
   facts.deselect()
-  const opened = await openMailbox(send, mailboxArgument(names, path), path).catch((error: unknown) =>
-    refine(send, deps, path, error),
-  )
+  const opened = await openMailbox(send, names, path).catch((error: unknown) => refine(send, deps, path, error))
   facts.select(opened.mailbox, opened.noModseq)
   if (opened.mailbox.uidNext === null) facts.learn({ uidNext: await findUidNext(send, deps, opened.mailbox) })
   return facts.selected ?? opened.mailbox
 }
 
-/** UIDNEXT is missing on SELECT with some servers, with 163.com on STATUS too. */
+/** Some servers leave UIDNEXT out of SELECT, 163.com also out of STATUS. */
 async function findUidNext(send: Send, deps: Parts, { path, exists: count }: SelectedMailbox): Promise<number | null> {
   const status = await orNull(askStatus(send, deps, path))
   if (status?.uidNext || count === 0) return status?.uidNext ?? null
@@ -213,15 +209,15 @@ async function createMailbox(send: Send, deps: Parts, path: string): Promise<voi
     if (!already) throw error
     throw new AppError('conflict', `folder ${path} exists already`, { details: { path }, cause: error })
   })
-  // So that mail programs which show subscribed folders only show it too; no matter when it fails.
+  // Some mail programs show only subscribed folders. A refusal does not matter.
   await orNull(send('SUBSCRIBE', [argument]))
 }
 
 /** Without CLOSE, which would expunge. */
-async function leaveMailbox(send: Send, { facts }: Parts): Promise<void> {
+async function leaveMailbox(send: Send, { facts, names }: Parts): Promise<void> {
   facts.deselect()
   if (facts.offers('UNSELECT')) await send('UNSELECT')
-  else await openMailbox(send, { type: 'STRING', value: 'INBOX' }, 'INBOX')
+  else await openMailbox(send, names, 'INBOX')
 }
 
 async function deleteMailbox(send: Send, deps: Parts, path: string): Promise<void> {
@@ -232,10 +228,13 @@ async function deleteMailbox(send: Send, deps: Parts, path: string): Promise<voi
 export function createMailboxes(parts: Parts) {
   const { line } = parts
   return {
-    /** Rejects with `protocol` when there are more than `most`. */
+    /** Rejects with `protocol` when the server lists more than `most` folders. */
     list: ({ status, most = mostFolders }: { status: boolean; most?: number }): Promise<ListedMailbox[]> =>
       line.run((send) => listAll(send, parts, status, most)),
-    /** `not_found`, or `server_refused` when it cannot be opened. Costs nothing when it is open, unless `refresh`. */
+    /**
+     * Rejects with `not_found`, or `server_refused` when the mailbox cannot be opened. Sends nothing when it is open,
+     * unless `refresh`.
+     */
     select: (path: string, { refresh = false } = {}): Promise<SelectedMailbox> =>
       line.run((send) => selectIn(send, parts, path, refresh)),
     status: (path: string): Promise<MailboxStatus> =>
@@ -251,10 +250,10 @@ function missing(path: string, cause: unknown): AppError {
 
 const selectCodes = new Set(['NOMODSEQ', 'UIDNEXT', 'UIDVALIDITY', 'HIGHESTMODSEQ'])
 
-async function openMailbox(send: Send, argument: Argument, path: string) {
+async function openMailbox(send: Send, names: Names, path: string) {
   const codes = new Map<string, Token>()
   let exists = 0
-  const reply = await send('SELECT', [argument], {
+  const reply = await send('SELECT', [mailboxArgument(names, path)], {
     OK: (response) => {
       const { code, args } = statusText(response)
       if (code !== null && selectCodes.has(code)) codes.set(code, args[0] ?? null)
@@ -264,7 +263,7 @@ async function openMailbox(send: Send, argument: Argument, path: string) {
     },
     FLAGS: () => undefined,
     RECENT: () => undefined,
-    // Of the mailbox that was open before.
+    // These are about the mailbox that was open before.
     EXPUNGE: () => undefined,
     FETCH: () => undefined,
   })
@@ -283,57 +282,47 @@ async function openMailbox(send: Send, argument: Argument, path: string) {
 type Listed = Pick<ListedMailbox, 'path' | 'attributes' | 'delimiter'> &
   Partial<Pick<ListedMailbox, 'status' | 'byName'>>
 
-const byAttribute: Readonly<Record<string, SpecialUse>> = {
-  '\\all': '\\All',
-  '\\allmail': '\\All',
-  '\\archive': '\\Archive',
-  '\\drafts': '\\Drafts',
-  '\\flagged': '\\Flagged',
-  '\\starred': '\\Flagged',
-  '\\junk': '\\Junk',
-  '\\spam': '\\Junk',
-  '\\sent': '\\Sent',
-  '\\trash': '\\Trash',
-  '\\important': '\\Important',
-  '\\inbox': '\\Inbox',
+const named = ['\\All', '\\Archive', '\\Drafts', '\\Flagged', '\\Junk', '\\Sent', '\\Trash', '\\Important'] as const
+/** By attribute in lower case, with the names of XLIST. INBOX is recognised by its name alone. */
+const useOf = new Map<string, SpecialUse>([
+  ...named.map((use) => [use.toLowerCase(), use] as const),
+  ['\\allmail', '\\All'],
+  ['\\starred', '\\Flagged'],
+  ['\\spam', '\\Junk'],
+])
+
+function hasAttribute({ attributes }: Listed, wanted: string): boolean {
+  return attributes.some((attribute) => attribute.toLowerCase() === wanted)
 }
 
-function isSelectable({ attributes }: Listed): boolean {
-  return !attributes.some((attribute) => ['\\noselect', '\\nonexistent'].includes(attribute.toLowerCase()))
+function isSelectable(listed: Listed): boolean {
+  return !hasAttribute(listed, '\\noselect') && !hasAttribute(listed, '\\nonexistent')
 }
 
 function levelsOf({ path, delimiter }: Listed): string[] {
   return delimiter === '' ? [path] : path.split(delimiter)
 }
 
-interface Claim {
-  readonly use: SpecialUse
-  /** Lower wins: the server says so, the very name, a name like it. */
-  readonly rank: number
-}
-
-function claimOf(listed: Listed): Claim | null {
+/** The lowest rank wins: 0 = the server says so, 1 = by the very name, 2 = by a similar name. */
+function claimOf(listed: Listed): { readonly use: SpecialUse; readonly rank: number } | null {
   if (listed.path === 'INBOX') return { use: '\\Inbox', rank: 0 }
-  const reported = listed.attributes
-    .map((attribute) => own(byAttribute, attribute.toLowerCase()))
-    .find((use) => use !== undefined)
-  if (reported !== undefined && reported !== '\\Inbox') return { use: reported, rank: 0 }
+  const [reported] = listed.attributes.flatMap((attribute) => useOf.get(attribute.toLowerCase()) ?? [])
+  if (reported !== undefined) return { use: reported, rank: 0 }
   if (!isSelectable(listed)) return null
   const { flag, source } = guess(false, { flags: new Set(), name: levelsOf(listed).at(-1) ?? '' })
-  const use = flag === null ? undefined : own(byAttribute, flag.toLowerCase())
-  return use === undefined || use === '\\Inbox' ? null : { use, rank: source === 'name' ? 1 : 2 }
+  const use = useOf.get(flag?.toLowerCase() ?? '')
+  return use === undefined ? null : { use, rank: source === 'name' ? 1 : 2 }
 }
 
-/** In the server's order. The shallower mailbox wins among equals. */
+/** In the server's order. Of two claims of the same rank that of the shallower mailbox wins. */
 export function assignSpecialUse(all: readonly Listed[]): ListedMailbox[] {
   const claims = all.flatMap((listed) => {
     const claim = claimOf(listed)
     return claim === null ? [] : [{ ...claim, listed, depth: levelsOf(listed).length }]
   })
-  const given = new Map<SpecialUse, Listed>()
-  for (const { use, listed } of claims.sort((a, b) => a.rank - b.rank || a.depth - b.depth))
-    if (!given.has(use)) given.set(use, listed)
-  const uses = new Map([...given].map(([use, listed]) => [listed, use]))
+  claims.sort((a, b) => a.rank - b.rank || a.depth - b.depth)
+  const byUse = Map.groupBy(claims, ({ use }) => use)
+  const uses = new Map(Array.from(byUse, ([use, [best]]) => [best?.listed, use]))
   return all.map((listed) => ({
     status: null,
     byName: false,
