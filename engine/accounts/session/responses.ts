@@ -1,9 +1,9 @@
 /**
- * Reading what imapflow's parser made of a response: words and numbers, status texts, FETCH items in whatever order and
- * company, BODYSTRUCTURE. Lenient: what does not fit is null or empty, never an error.
+ * Reads parsed responses: words and numbers, status texts, FETCH items in any order, BODYSTRUCTURE. Lenient: a value
+ * that does not fit is null or empty, never an error.
  *
- * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling;
- * keywords keep the server's, and are compared without regard to case.
+ * Flags and keywords ignore case (RFC 9051 §2.3.2). From here on system flags have one spelling; keywords keep the
+ * server's, and are compared without regard to case.
  */
 import { parseDate } from '../../messages/dates.ts'
 import { parseStructured } from '../../messages/headers.ts'
@@ -26,8 +26,8 @@ function valueOf(token: Token | undefined) {
 }
 
 /**
- * imapflow adds character to character, and V8 keeps 32 bytes for each until an expression looks at the whole. A call
- * whose answer is not used, as `includes`, V8 leaves out once it is hot; an expression it does not.
+ * imapflow adds character to character, and V8 keeps 32 bytes for each until a regular expression reads the whole text.
+ * A call of `includes` whose result is unused is optimised away once it is hot; a regular expression is not.
  */
 function flat(value: string): string {
   start.test(value)
@@ -47,7 +47,7 @@ export function list(token: Token | undefined): readonly Token[] {
   return Array.isArray(token) ? token : []
 }
 
-/** Texts of a list's members, or of the one token that stands in its place, without those that are longer. */
+/** Texts of a list's members, or of the single token in its place, without those longer than `longest`. */
 export function texts(token: Token | undefined, longest = Infinity): string[] {
   const members = Array.isArray(token) ? token : [token]
   const reported = members.map(text).filter((member) => member !== null)
@@ -62,13 +62,12 @@ export function number(token: Token | undefined): number | null {
   return Number.isSafeInteger(value) ? value : null
 }
 
-/** A number above 0 (UIDs, UIDNEXT, UIDVALIDITY: 0 is what some servers send for "unknown"), else null. */
+/** A number above 0, else null: UIDs and UIDNEXT, where some servers send 0 for "unknown". */
 export function positive(token: Token | undefined): number | null {
-  const value = number(token)
-  return value === null || value === 0 ? null : value
+  return number(token) || null
 }
 
-/** A positive decimal of any size as it stands: UIDVALIDITY, MODSEQ; null otherwise. */
+/** A positive decimal of up to 20 digits, without leading zeros, else null: UIDVALIDITY, MODSEQ. */
 export function decimal(token: Token | undefined): string | null {
   const digits = text(token)
   return digits !== null && /^\d{1,20}$/.test(digits) && !/^0+$/.test(digits) ? digits.replace(/^0+/, '') : null
@@ -89,7 +88,7 @@ export function statusText({ attributes = [] }: ImapResponse) {
   }
 }
 
-/** The sequence number of `* 12 EXISTS`; null when it is none. */
+/** The number of `* 12 EXISTS`; null when the response has none. */
 export function sequence(response: ImapResponse): number | null {
   return /^\d{1,10}$/.test(response.command ?? '') ? Number(response.command) : null
 }
@@ -100,7 +99,7 @@ export function formatInternalDate(time: number): string {
   return `${day}-${month}-${year} ${clock} +0000`
 }
 
-/** Of a message's flags no more are kept, and none that is longer. */
+/** Flags of one message that are kept, and characters of the longest. */
 const mostFlagsOfOne = 200
 const longestFlag = 200
 
@@ -112,7 +111,7 @@ function idOf(token: Token | undefined): string | null {
   return id === null || id.length > longestId ? null : id
 }
 
-/** What came as BODY[section]; see FetchItems.sections. */
+/** The value of BODY[section]; null = NIL. `partial`: the server named the range that was asked for. */
 export interface Section {
   readonly bytes: Buffer | null
   readonly partial: boolean
@@ -120,11 +119,11 @@ export interface Section {
 
 export type FetchItems = ReturnType<typeof readFetch>
 
-/** One FETCH response. A name that is no atom shifts the pairs by one, so that the rest is still read. */
+/** One FETCH response. After a name that is no atom the pairs shift by one, so that the rest is still read. */
 export function readFetch(response: ImapResponse) {
   const members = list(response.attributes?.[1])
   const items = new Map<string, Token>()
-  /** BODY[section] by its name in capitals; null = NIL. `partial`: the server kept to the range that was asked. */
+  /** By the section's name in capitals. */
   const sections = new Map<string, Section>()
   for (let at = 0; at + 1 < members.length;) {
     const name = members[at]
@@ -160,7 +159,7 @@ export function readFetch(response: ImapResponse) {
 const systemFlags = ['\\Answered', '\\Flagged', '\\Deleted', '\\Seen', '\\Draft', '\\Recent']
 const spellings = new Map(systemFlags.map((flag) => [flag.toLowerCase(), flag]))
 
-/** As the server has them, each once, system flags in the spelling of the RFC. */
+/** The flags in the server's order, each once, system flags in the spelling of the RFC. */
 function canonicalFlags(flags: readonly string[]): string[] {
   const found = new Map<string, string>()
   for (const flag of flags) {
@@ -175,14 +174,13 @@ function parametersOf(token: Token | undefined): Record<string, string> {
   const parameters: Record<string, string> = {}
   for (let at = 0; at + 1 < members.length; at += 2) {
     const name = text(members[at])?.toLowerCase()
-    const value = bytes(members[at + 1])
-    if (name === undefined || name === '__proto__' || value === null) continue
-    parameters[name] = value.toString('utf8')
+    const value = text(members[at + 1])
+    if (name !== undefined && name !== '__proto__' && value !== null) parameters[name] = value
   }
   return parameters
 }
 
-/** ("attachment" ("filename" "a.pdf")) or ("inline" NIL): a word, then a list or NIL, and no more. */
+/** ("attachment" ("filename" "a.pdf")) or ("inline" NIL): a word, then a list or NIL, then nothing. */
 function isDisposition(token: Token | undefined): boolean {
   const members = list(token)
   if (members.length === 0 || members.length > 2 || text(members[0]) === null) return false
@@ -204,8 +202,8 @@ function dispositionOf(extension: readonly Token[]): Disposition {
 
 /** pymap gives the whole header field as one string: "attachment; filename=a.txt". */
 function dispositionText(extension: readonly Token[]): Disposition {
-  const field = extension.map(text).find((words) => words !== null && /^(?:attachment|inline)\s*(?:;|$)/i.test(words))
-  if (field === null || field === undefined) return { dispositionParameters: {} }
+  const field = extension.map(text).find((words) => /^(?:attachment|inline)\s*(?:;|$)/i.test(words ?? ''))
+  if (!field) return { dispositionParameters: {} }
   const { value, parameters } = parseStructured(field)
   return { disposition: value, dispositionParameters: parameters }
 }
@@ -219,11 +217,10 @@ function multipart(members: readonly Token[], section: string): BodyNode | null 
     children.push(child)
   }
   const subtype = text(members[at])?.toLowerCase() ?? 'mixed'
-  const extension = members.slice(at + 2)
   return {
     type: `multipart/${subtype}`,
     parameters: parametersOf(members[at + 1]),
-    ...dispositionOf(extension),
+    ...dispositionOf(members.slice(at + 2)),
     children,
   }
 }
@@ -232,19 +229,13 @@ function optional<K extends string, V>(key: K, value: V | null | undefined): Par
   return value === null || value === undefined ? {} : ({ [key]: value } as Record<K, V>)
 }
 
-/** The message within a message/rfc822: its multipart has no number of its own, its only part is .1. */
-function inner(token: Token | undefined, section: string): readonly BodyNode[] {
-  const members = list(token)
-  if (members.length === 0) return []
-  const child = Array.isArray(members[0]) ? multipart(members, section) : single(members, `${section}.1`)
-  return child ? [child] : []
-}
-
 function single(members: readonly Token[], section: string): BodyNode | null {
   const type = text(members[0])?.toLowerCase()
   const subtype = text(members[1])?.toLowerCase()
   if (!type || !subtype) return null
   const message = type === 'message' && (subtype === 'rfc822' || subtype === 'global') && Array.isArray(members[8])
+  // The multipart of a nested message has no number of its own, its only part is .1.
+  const inner = message ? node(members[8], section, `${section}.1`) : null
   return {
     part: section,
     type: `${type}/${subtype}`,
@@ -254,28 +245,27 @@ function single(members: readonly Token[], section: string): BodyNode | null {
     ...optional('size', number(members[6])),
     ...dispositionOf(members.slice(message ? 9 : 7)),
     ...(message ? optional('subject', text(list(members[7])[1])) : {}),
-    children: message ? inner(members[8], section) : [],
+    children: inner ? [inner] : [],
   }
 }
 
-function node(token: Token | undefined, section: string): BodyNode | null {
+/** `alone`: the section when the node is no multipart. */
+function node(token: Token | undefined, section: string, alone = section): BodyNode | null {
   const members = list(token)
-  return Array.isArray(members[0]) ? multipart(members, section) : single(members, section)
+  return Array.isArray(members[0]) ? multipart(members, section) : single(members, alone)
 }
 
 /** A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still gives the size. */
-function untyped(members: readonly Token[]): BodyNode | null {
-  const size = number(members[6])
+function untyped(token: Token | undefined): BodyNode | null {
+  const members = list(token)
+  const size = Array.isArray(members[0]) ? null : number(members[6])
   return size === null ? null : { part: '1', type: '', parameters: {}, size, dispositionParameters: {}, children: [] }
 }
 
 /**
- * BODYSTRUCTURE → BodyNode. Servers get it wrong in many ways: what can be read is read by its shape rather than its
- * place, and what makes no sense at all is null, for which the caller falls back to the header fields. The parser has
- * limited the depth.
+ * BODYSTRUCTURE → BodyNode. Servers get it wrong in many ways: values are read by their shape rather than their place.
+ * null = unreadable, and the caller falls back to the header fields. The parser has limited the depth.
  */
 export function readBodyStructure(token: Token | undefined): BodyNode | null {
-  const members = list(token)
-  if (members.length === 0) return null
-  return Array.isArray(members[0]) ? multipart(members, '') : (single(members, '1') ?? untyped(members))
+  return node(token, '', '1') ?? untyped(token)
 }

@@ -1,10 +1,9 @@
 /**
- * UID SEARCH. Some servers answer it with sequence numbers: these are no larger than the number of messages, so an
- * answer that holds nothing larger is doubted until the server has shown what it means, and read as sequence numbers
- * where it means these.
+ * UID SEARCH. Some servers answer with sequence numbers. These never exceed the number of messages, so an answer
+ * without a larger number is doubted, until a test has shown whether the server means UIDs or sequence numbers.
  *
- * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which gives ranges, or by
- * slices of the folder.
+ * An answer has to fit into a line (frames.ts). A longer one is asked for by ESEARCH, which gives ranges, or by slices
+ * of the folder.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
@@ -18,17 +17,17 @@ export type Searcher = ReturnType<typeof createSearcher>
 
 const ascending = (numbers: Iterable<number>): number[] => [...new Set(numbers)].sort((a, b) => a - b)
 
-/** Messages that came or went in between make sequence numbers worthless: asked again, this often. */
+/** How often a search by sequence numbers is tried, when messages leave the folder meanwhile. */
 const askedMost = 3
 
 export function createSearcher(facts: Facts) {
   let means: 'unknown' | 'uids' | 'sequence' = 'unknown'
 
-  /** Ascending UIDs; `most` = how many they may be, where that is known. */
+  /** Ascending UIDs; `most` = upper limit of their number, where it is known. */
   async function search(send: Send, args: readonly Argument[], most = Infinity): Promise<number[]> {
     const numbers = await askAll(send, facts, args, most)
     const { exists = 0, uidNext = null } = facts.selected ?? {}
-    // As many messages as UIDs were ever given: each has its sequence number for UID.
+    // With `exists + 1` as UIDNEXT each message's UID is its sequence number.
     if (means === 'unknown' && numbers.length > 0 && uidNext !== exists + 1) {
       if (numbers.some((number) => number > exists)) means = 'uids'
       else means = await learn(send, facts)
@@ -38,17 +37,17 @@ export function createSearcher(facts: Facts) {
 
   return {
     search,
-    /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
+    /** Whether the open mailbox has this UID by FETCH, or at least by SEARCH. */
     exists: async (send: Send, uid: number): Promise<boolean> =>
       (await uidsOf(send, facts, 'UID FETCH', String(uid))).includes(uid) ||
       (await search(send, [atom('UID'), uidSet(String(uid))])).includes(uid),
   }
 }
 
-/** What fits into one answer, each number with ten digits and a space. */
+/** Numbers that fit into one answer, each with ten digits and a space. */
 const sliceMost = Math.floor((longestNumbers - 1000) / 11)
 
-/** In one answer where it fits, else by ESEARCH, else by slices; asked anew when the folder moves meanwhile. */
+/** Asks for one answer if it fits, else by ESEARCH, else by slices. */
 async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
   const exists = facts.selected?.exists ?? 0
   if (Math.min(exists, most) <= sliceMost) return ask(send, args)
@@ -61,7 +60,7 @@ async function askAll(send: Send, facts: Facts, args: readonly Argument[], most:
   return undisturbed(facts, () => askSlices(send, exists, args))
 }
 
-/** What was found while no message left: sequence numbers mean nothing otherwise. */
+/** Repeats `find` until no message left meanwhile: EXPUNGE shifts sequence numbers. */
 async function undisturbed(facts: Facts, find: () => Promise<number[]>): Promise<number[]> {
   for (let asked = 0; asked < askedMost; asked += 1) {
     const { expunged } = facts
@@ -84,21 +83,16 @@ async function askSlices(send: Send, exists: number, args: readonly Argument[]):
 async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
   const found: number[] = []
   const onSearch: Untagged = ({ attributes = [] }) => {
-    // Some servers answer in several lines; no folder has more messages than that.
-    for (const word of found.length > sliceMost
-      ? []
-      : attributes
-          .map((token) => text(token) ?? '')
-          .join(' ')
-          .split(' ')) {
-      if (/^\d{1,10}$/.test(word)) found.push(Number(word))
-    }
+    // Some servers answer in several lines. More numbers than `sliceMost` cannot be meant.
+    if (found.length > sliceMost) return
+    const words = attributes.flatMap((token) => text(token)?.split(' ') ?? [])
+    for (const word of words) if (/^\d{1,10}$/.test(word)) found.push(Number(word))
   }
   await send('UID SEARCH', args, { SEARCH: onSearch })
   return ascending(found.filter((number) => number > 0))
 }
 
-/** null = the server does not do it, or the answer is too long even so. */
+/** null = the server has no ESEARCH, or its answer is too long too. */
 async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
   const answer: { ranges?: string; isTooLong?: true } = {}
   const onRanges: Untagged = ({ attributes = [] }) => void (answer.ranges ??= text(attributes[0]) ?? '')
@@ -117,7 +111,7 @@ async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): P
   return uidsOfSet(/ ALL ([\d:,]+)/i.exec(ranges)?.[1] ?? '', mostMessages)
 }
 
-/** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
+/** Tests with the last message. If its UID equals its sequence number, those of all other messages do too. */
 async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'sequence'> {
   const sequence = facts.selected?.exists ?? 0
   const uid = await lastUid(send, facts)
@@ -127,7 +121,7 @@ async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'se
   return answer.includes(sequence) ? 'sequence' : 'unknown'
 }
 
-/** Of the last message in the open folder, by its sequence number: some servers refuse `*`. null = there is none. */
+/** UID of the open folder's last message, by its sequence number: some servers refuse `*`. null = there is none. */
 export async function lastUid(send: Send, facts: Facts): Promise<number | null> {
   const count = facts.selected?.exists ?? 0
   return count === 0 ? null : ((await uidsOf(send, facts, 'FETCH', String(count))).at(-1) ?? null)

@@ -1,7 +1,6 @@
 /**
- * What one session knows of its server: what it offers, what it refused although it offers it, the open mailbox, and
- * what the server says unasked (EXISTS, EXPUNGE, FETCH FLAGS, VANISHED, BYE), which is accepted at any time, in any
- * state.
+ * One session's knowledge of its server: offered capabilities, those refused all the same, and the open mailbox. Takes
+ * unsolicited responses (EXISTS, EXPUNGE, FETCH FLAGS, VANISHED, BYE) at any time, in any state.
  */
 import type { SelectedMailbox, SessionCapabilities, SessionEvent } from '../session-types.ts'
 import type { Wire } from './below.ts'
@@ -31,9 +30,11 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     offers: (capability: string): boolean => capabilities.has(capability),
     refused: (kind: Optional): boolean => refused.has(kind),
     refuse: (kind: Optional): void => void refused.add(kind),
-    /** 'UID MOVE Archive': the server told where the last message lies. Where it does not tell it, none was moved. */
+    /**
+     * 'UID MOVE Archive': the last one was answered with COPYUID. So if the next one is not, there was no such message.
+     */
     toldPlaces: new Set<string>(),
-    /** By NOTIFY: STATUS of any folder may come unasked. */
+    /** NOTIFY is on: an unsolicited STATUS of any folder may come. */
     hearsAll: false,
     get selected(): SelectedMailbox | null {
       return selected
@@ -45,7 +46,7 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     get modseqs(): boolean {
       return withModseqs && capabilities.has('CONDSTORE') && !refused.has('modseq')
     },
-    /** QRESYNC: UIDs that have vanished from the open mailbox. */
+    /** UIDs that have vanished from the open mailbox (QRESYNC). */
     vanished,
     get namesVanished(): boolean {
       return capabilities.has('QRESYNC') && capabilities.has('ENABLE') && !refused.has('vanished')
@@ -55,14 +56,13 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
       vanished.clear()
     },
     learn(of: Partial<Pick<SelectedMailbox, 'uidNext' | 'exists'>>): void {
-      if (!selected) return
-      selected = { ...selected, ...of }
+      if (selected) selected = { ...selected, ...of }
     },
     listen(next: (event: SessionEvent) => void): void {
       listener = next
     },
     emit,
-    /** A FETCH that no command asked for. */
+    /** Reports a FETCH response that no command asked for. */
     flagsReported({ uid, flags, modseq }: FetchItems): void {
       if (flags !== null && selected) emit({ type: 'flags', uid, flags, modseq })
     },
@@ -83,7 +83,7 @@ export function capabilitiesOf(facts: Facts, idle: boolean): SessionCapabilities
   }
 }
 
-/** Takes over imapflow's handlers: after the login only these read what the server says unasked. */
+/** Replaces imapflow's handlers: after the login only these read unsolicited responses. */
 export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusText) => void): void {
   const handlers = wire.untaggedHandlers
   handlers['EXISTS'] = (response) => {
@@ -101,7 +101,7 @@ export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusTe
   handlers['EXPUNGE'] = (response) => {
     if (sequence(response) !== null) left(1)
   }
-  // However many it names: one fact.
+  // One event, however many UIDs the response names.
   handlers['VANISHED'] = (response) => {
     const named = readVanished(response)
     if (named === null || !facts.selected) return
@@ -109,7 +109,7 @@ export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusTe
     if (!named.isEarlier) left(countOf(named.set, null))
   }
   handlers['FETCH'] = (response) => facts.flagsReported(readFetch(response))
-  // imapflow would add each to a list that nothing reads.
+  // imapflow would add each response to a list that nothing reads.
   handlers['CAPABILITY'] = wire.sectionHandlers['CAPABILITY'] = null
   handlers['BYE'] = (response) => onBye(statusText(response))
 }
