@@ -1,9 +1,7 @@
 /**
- * What people and the engine read off the machines.
- *
- * Of a snapshot: words and times derived from tags and context, never from state.value, which is for the drawn chart
- * alone. Of the charts: trees of plain data, made from the machines themselves, for pictures and lists that cannot
- * drift.
+ * Describes the machines for people and for the engine. A snapshot becomes words and times, by its tags and context,
+ * never by state.value, which only the drawn chart uses. A chart becomes a tree of plain data, made from the machine
+ * itself, so that pictures and lists cannot differ from it.
  */
 import type { AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
 import { accountMachine, type AccountSnapshot } from './account.machine.ts'
@@ -50,21 +48,14 @@ const webhookStates = [
   'draining',
 ] as const satisfies readonly WebhookTag[]
 
-/** Every word that `state` may be; `dead`: the actor ended by a fault. */
+/** All values of `state`; `dead`: the actor ended by a fault. */
 export const shownStates = {
   account: [...accountStates, 'dead'],
   webhook: [...webhookStates, 'failing', 'dead'],
 } as const
 
-/**
- * null when nothing is timed: watching with nothing in the way, paused, stopped, or at our own login
- * limiter.
- */
-export function nextOf(snapshot: AccountSnapshot): NextStep | null {
-  return nextIn(snapshot, accountStateOf(snapshot))
-}
-
-function nextIn(snapshot: AccountSnapshot, state: ReturnType<typeof accountStateOf>): NextStep | null {
+/** null when nothing is timed: watching without a held login, paused, stopped, or queued at our own login limiter. */
+function nextOf(snapshot: AccountSnapshot, state: (typeof accountStates)[number]): NextStep | null {
   const { resume, since, heardAt, settings } = snapshot.context
   if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: resume.retryAt ?? heardAt }
   switch (state) {
@@ -83,24 +74,15 @@ function nextIn(snapshot: AccountSnapshot, state: ReturnType<typeof accountState
   }
 }
 
-function accountStateOf(snapshot: AccountSnapshot) {
-  return accountStates.find((tag) => snapshot.hasTag(tag)) ?? 'connecting'
-}
-
 export function describeAccount(snapshot: AccountSnapshot): ActorFacts {
-  const state = accountStateOf(snapshot)
-  return {
-    tags: [...snapshot.tags].sort(),
-    state,
-    next: nextIn(snapshot, state),
-    lastError: snapshot.context.resume.lastError,
-    attempt: snapshot.context.resume.attempt,
-  }
+  const state = accountStates.find((tag) => snapshot.hasTag(tag)) ?? 'connecting'
+  const { lastError, attempt } = snapshot.context.resume
+  return { tags: [...snapshot.tags].sort(), state, next: nextOf(snapshot, state), lastError, attempt }
 }
 
-export function webhookNextOf(snapshot: WebhookSnapshot): NextStep | null {
-  const { health, heardAt, settings } = snapshot.context
-  switch (webhookStateOf(snapshot)) {
+function webhookNextOf({ context }: WebhookSnapshot, state: (typeof webhookStates)[number]): NextStep | null {
+  const { health, heardAt, settings } = context
+  switch (state) {
     case 'waiting':
     case 'resting':
       return { what: 'tries one callback', at: health.retryAt ?? heardAt }
@@ -113,30 +95,22 @@ export function webhookNextOf(snapshot: WebhookSnapshot): NextStep | null {
   }
 }
 
-function webhookStateOf(snapshot: WebhookSnapshot) {
-  return webhookStates.find((tag) => snapshot.hasTag(tag)) ?? 'draining'
-}
-
-/** Callbacks fail one by one, and others go out meanwhile: people see that it fails, not that the actor rests. */
-function shownState(snapshot: WebhookSnapshot) {
-  const state = webhookStateOf(snapshot)
-  const fails = snapshot.hasTag('failed') || snapshot.hasTag('retrying')
-  return fails && (state === 'idle' || state === 'draining') ? 'failing' : state
-}
-
 export function describeWebhook(snapshot: WebhookSnapshot): ActorFacts {
   const { health, roundAt } = snapshot.context
+  const state = webhookStates.find((tag) => snapshot.hasTag(tag)) ?? 'draining'
   const failedAt = roundAt ?? health.failingSince ?? 0
+  // While some callbacks fail and others go out, people see the failure.
+  const fails = snapshot.hasTag('failed') || snapshot.hasTag('retrying')
   return {
     tags: [...snapshot.tags].sort(),
-    state: shownState(snapshot),
-    next: webhookNextOf(snapshot),
+    state: fails && (state === 'idle' || state === 'draining') ? 'failing' : state,
+    next: webhookNextOf(snapshot, state),
     lastError: health.lastError === null ? null : { class: 'delivery', message: health.lastError, at: failedAt },
     attempt: health.consecutiveFailures,
   }
 }
 
-/** The paths of the innermost active states, as `charts` has them: 'running.life.waiting.backoff' … */
+/** Paths of the innermost active states, in the form of `charts`: 'running.life.waiting.backoff' … */
 export function activeStates(value: StateValue, path = ''): string[] {
   const inner = (key: string): string => (path === '' ? key : `${path}.${key}`)
   if (typeof value === 'string') return [inner(value)]
@@ -149,7 +123,7 @@ export function activeStates(value: StateValue, path = ''): string[] {
 export interface ChartTransition {
   /** 'WAKE', 'connect done', 'after wait' …; '' = left at once. */
   readonly event: string
-  /** Paths of states; none = it stays where it is. */
+  /** Paths of states; none = the state does not change. */
   readonly targets: readonly string[]
   /** The condition's name; null = always. */
   readonly guard: string | null
@@ -170,23 +144,23 @@ export interface ChartState {
 }
 
 export const charts = {
-  account: stateOf(root(accountMachine)),
-  webhook: stateOf(root(webhookMachine)),
-  connectToken: stateOf(root(connectTokenMachine)),
+  account: chartOf(accountMachine),
+  webhook: chartOf(webhookMachine),
+  connectToken: chartOf(connectTokenMachine),
 } as const
 
-function root(machine: AnyStateMachine): AnyStateNode {
-  return machine.root
+function chartOf({ root }: AnyStateMachine): ChartState {
+  return stateOf(root)
 }
 
-/** Of XState's definition of a transition. */
+/** The part of XState's definition of a transition that is used here. */
 interface Transition {
   readonly eventType: string
   readonly target: readonly AnyStateNode[] | undefined
   readonly guard?: unknown
 }
 
-/** A transition that was taken. */
+/** A transition that has taken place. */
 export interface Taken {
   readonly from: string
   readonly event: string
@@ -195,14 +169,14 @@ export interface Taken {
 
 export type TransitionDefinition = Transition & { readonly source: AnyStateNode }
 
-/** Those that led to another state, or into the same one again. */
+/** The transitions that led to a state, be it the same one again. */
 export function takenOf(transitions: readonly TransitionDefinition[]): Taken[] {
   return transitions.flatMap(({ source, eventType, target = [] }) =>
     target.map((to) => ({ from: pathOf(source), event: eventText(eventType), to: pathOf(to) })),
   )
 }
 
-/** Of the name of a timer's event: the state that it runs in, and its name in the chart. null = it is no timer's. */
+/** The state of a timer and its name in the chart, by the type of its event; null = the event is no timer's. */
 export function timerOf(eventType: string): Omit<Taken, 'to'> | null {
   const [, delay, from] = /^xstate\.after\.([^.]+)\.[^.]+\.(.+)$/.exec(eventType) ?? []
   return delay === undefined || from === undefined ? null : { from, event: `after ${delay}` }
@@ -231,7 +205,7 @@ function pathOf({ path }: AnyStateNode): string {
 }
 
 /**
- * XState's own names in words: `xstate.init` → `start`, `xstate.after.wait.account.running` → `after wait`,
+ * XState's event types in words: `xstate.init` → `start`, `xstate.after.wait.account.running` → `after wait`,
  * `xstate.done.actor.connect` → `connect done`.
  */
 export function eventText(eventType: string): string {

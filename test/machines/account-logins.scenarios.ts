@@ -1,7 +1,7 @@
 /** Logins of the command connection beside an open session. Run by account.machine.test.ts. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { describeAccount, nextOf } from '../../machines/view.ts'
+import { describeAccount } from '../../machines/view.ts'
 import type { FailureClass } from '../../machines/events.ts'
 import { accountRig, freshResume, settings, type AccountRig } from './account-rig.ts'
 import { startOfTime } from './rig.ts'
@@ -26,7 +26,10 @@ describe('a failed login of the command connection', () => {
     assert.deepEqual([strikes, retryAt, attempt], [1, rig.now() + minute, 0])
     assert.deepEqual(lastError, { class: 'auth_rejected', message: 'it was auth_rejected', at: rig.now() })
     assert.deepEqual(rig.report.last().input.resume, rig.resume())
-    assert.deepEqual(nextOf(rig.actor.getSnapshot()), { what: 'logs in for commands again', at: rig.now() + minute })
+    assert.deepEqual(describeAccount(rig.actor.getSnapshot()).next, {
+      what: 'logs in for commands again',
+      at: rig.now() + minute,
+    })
     assert.equal(describeAccount(rig.actor.getSnapshot()).state, 'watching')
   })
 

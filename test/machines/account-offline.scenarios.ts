@@ -1,7 +1,7 @@
 /** The account chart away from its server, and its records. Run by account.machine.test.ts. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { nextOf } from '../../machines/view.ts'
+import { describeAccount } from '../../machines/view.ts'
 import { accountRig, settings, type AccountRig } from './account-rig.ts'
 import { settle, startOfTime } from './rig.ts'
 
@@ -39,7 +39,7 @@ describe('waiting', () => {
     await rig.send({ type: 'CHECK_FAILED', failure: rig.failure('throttled', { retryAfterMs: 1000, jitter: 0 }) })
     assert.equal(rig.resume().retryAt, startOfTime + 300_000)
     await rig.send({ type: 'CHECK_FAILED', failure: rig.failure('throttled', { retryAfterMs: 400_000, jitter: 0 }) })
-    assert.equal(nextOf(rig.actor.getSnapshot())?.what, 'connects again when the server allows it')
+    assert.equal(describeAccount(rig.actor.getSnapshot()).next?.what, 'connects again when the server allows it')
     await rig.pass(399_999)
     assert.equal(rig.connect.calls.length, 1)
     await rig.pass(1)

@@ -1,7 +1,7 @@
 /** The account chart's way from the start to watching. Run by account.machine.test.ts. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { nextOf } from '../../machines/view.ts'
+import { describeAccount } from '../../machines/view.ts'
 import { accountRig, freshResume, settings, type AccountRig } from './account-rig.ts'
 import { settle, startOfTime } from './rig.ts'
 
@@ -41,7 +41,10 @@ describe('start', () => {
   test('retryAt in the future is waited for, one in the past is not', async () => {
     const waits = accountRig({ resume: { attempt: 4, retryAt: startOfTime + 9000 } })
     assert.equal(waits.tags(), 'ok waiting')
-    assert.deepEqual(nextOf(waits.actor.getSnapshot()), { what: 'connects again', at: startOfTime + 9000 })
+    assert.deepEqual(describeAccount(waits.actor.getSnapshot()).next, {
+      what: 'connects again',
+      at: startOfTime + 9000,
+    })
     await waits.pass(8999)
     assert.equal(waits.connect.calls.length, 0)
     await waits.pass(1)
@@ -61,7 +64,10 @@ describe('start', () => {
   test('a DISABLED account stays DISABLED until its probe, without another announcement', async () => {
     const rig = accountRig({ input: { status: 'DISABLED' }, resume: { strikes: 3, retryAt: startOfTime + hour } })
     assert.equal(rig.tags(), 'disabled')
-    assert.deepEqual(nextOf(rig.actor.getSnapshot()), { what: 'tries the login again', at: startOfTime + hour })
+    assert.deepEqual(describeAccount(rig.actor.getSnapshot()).next, {
+      what: 'tries the login again',
+      at: startOfTime + hour,
+    })
     await rig.pass(hour - 1)
     assert.equal(rig.connect.calls.length, 0)
     await rig.pass(1)
@@ -86,7 +92,7 @@ describe('start', () => {
     assert.equal(rig.tags(), 'ok paused')
     await rig.pass(24 * hour)
     assert.equal(rig.connect.calls.length, 0)
-    assert.equal(nextOf(rig.actor.getSnapshot()), null)
+    assert.equal(describeAccount(rig.actor.getSnapshot()).next, null)
   })
 })
 
@@ -94,7 +100,7 @@ describe('connecting', () => {
   test('the deadline is a network failure and ends the attempt', async () => {
     const rig = accountRig()
     await rig.pass(settings.connectDeadlineMs - 1)
-    assert.deepEqual(nextOf(rig.actor.getSnapshot()), {
+    assert.deepEqual(describeAccount(rig.actor.getSnapshot()).next, {
       what: 'gives up this login',
       at: startOfTime + settings.connectDeadlineMs,
     })
@@ -153,7 +159,7 @@ describe('syncing', () => {
       await rig.send({ type: 'sync.progress', at: rig.now() })
     }
     assert.equal(rig.sync.calls.length, 1, 'progress does not start sync again')
-    assert.equal(nextOf(rig.actor.getSnapshot())?.at, rig.now() + settings.syncDeadlineMs)
+    assert.equal(describeAccount(rig.actor.getSnapshot()).next?.at, rig.now() + settings.syncDeadlineMs)
     await rig.pass(settings.syncDeadlineMs)
     assert.equal(rig.tags(), 'ok waiting')
     assert.ok(rig.sync.last().signal.aborted)

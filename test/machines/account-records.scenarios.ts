@@ -1,7 +1,7 @@
 /** What of an account is stored, and what the times in it are. Run by account.machine.test.ts. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { nextOf } from '../../machines/view.ts'
+import { describeAccount } from '../../machines/view.ts'
 import { accountRig, settings, type AccountRig, type RigOptions } from './account-rig.ts'
 import { settle, startOfTime } from './rig.ts'
 
@@ -90,7 +90,7 @@ describe('stored', () => {
 })
 
 describe('times', () => {
-  const gaveUp = (rig: AccountRig) => nextOf(rig.actor.getSnapshot())
+  const gaveUp = (rig: AccountRig) => describeAccount(rig.actor.getSnapshot()).next
 
   test('a login after a wait is given up by its own deadline, and the wait is over in what is stored', async () => {
     const rig = accountRig()

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { describeWebhook, webhookNextOf } from '../../machines/view.ts'
+import { describeWebhook } from '../../machines/view.ts'
 import { settle, startOfTime } from './rig.ts'
 import { settings, webhookRig, type WebhookRig } from './webhook-rig.ts'
 
@@ -179,7 +179,7 @@ describe('edits', () => {
 })
 
 describe('times', () => {
-  const next = (rig: WebhookRig) => webhookNextOf(rig.actor.getSnapshot())
+  const next = (rig: WebhookRig) => describeWebhook(rig.actor.getSnapshot()).next
 
   test('every outcome, and rows that come after a rest, begin the deadline of drain anew', async () => {
     const signs: Record<string, (rig: WebhookRig) => Promise<void>> = {

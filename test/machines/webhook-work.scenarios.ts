@@ -1,7 +1,7 @@
 /** The webhook chart's work: draining, failing, trying again. Run by webhook.machine.test.ts. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { webhookNextOf } from '../../machines/view.ts'
+import { describeWebhook } from '../../machines/view.ts'
 import { settle, startOfTime } from './rig.ts'
 import { healthy, settings, webhookRig, type WebhookRig } from './webhook-rig.ts'
 
@@ -139,7 +139,7 @@ describe('draining', () => {
       await broken(rig)
       assert.equal(rig.tags(), 'active healthy recovering')
       assert.ok(rig.drain.last().stopped)
-      assert.equal(webhookNextOf(rig.actor.getSnapshot())?.what, 'looks for callbacks again')
+      assert.equal(describeWebhook(rig.actor.getSnapshot()).next?.what, 'looks for callbacks again')
       await rig.pass(settings.stallRetryMs)
       assert.equal(rig.tags(), 'active draining healthy')
       assert.equal(rig.drain.runs.length, 2)
@@ -208,7 +208,10 @@ describe('retrying', () => {
     assert.equal(rig.health().failingSince, rig.now())
     const waits = [5000, 5 * minute, 30 * minute, hour, hour, hour]
     for (const [index, waitMs] of waits.entries()) {
-      assert.deepEqual(webhookNextOf(rig.actor.getSnapshot()), { what: 'tries one callback', at: rig.now() + waitMs })
+      assert.deepEqual(describeWebhook(rig.actor.getSnapshot()).next, {
+        what: 'tries one callback',
+        at: rig.now() + waitMs,
+      })
       await rig.pass(waitMs - 1)
       assert.equal(rig.probe.calls.length, index)
       await rig.pass(1)
@@ -289,7 +292,7 @@ describe('retrying', () => {
     await rig.untilProbe()
     await rig.probes({ delivered: null, at: rig.now() })
     assert.equal(rig.tags(), 'active resting retrying')
-    assert.equal(webhookNextOf(rig.actor.getSnapshot())?.at, rig.now() + settings.probeMs)
+    assert.equal(describeWebhook(rig.actor.getSnapshot()).next?.at, rig.now() + settings.probeMs)
     await rig.send({ type: 'WAKE' })
     assert.equal(rig.tags(), 'active probing retrying')
     await rig.send({ type: 'WAKE' })
@@ -326,7 +329,7 @@ describe('retrying', () => {
     assert.equal(rig.tags(), 'active retrying waiting')
     await rig.pass(settings.stallRetryMs)
     assert.equal(rig.probe.calls.length, 2)
-    assert.equal(webhookNextOf(rig.actor.getSnapshot())?.what, 'gives up this try')
+    assert.equal(describeWebhook(rig.actor.getSnapshot()).next?.what, 'gives up this try')
     await rig.pass(settings.probeDeadlineMs)
     assert.ok(rig.probe.last().signal.aborted)
     assert.equal(rig.tags(), 'active retrying waiting')
