@@ -1,8 +1,10 @@
 /**
- * /lite/users/{id}/changes: the events that webhooks report, for callers who would rather ask. The change logs of all
- * email accounts of a user are read as one, in pages or as a stream of server-sent events. Beyond the original.
+ * /lite/users/{id}/changes: the events that webhooks report, for callers that poll. The change logs of all email
+ * accounts of a user are read as one log, in pages or as a stream of server-sent events. The original service has no
+ * such call.
  */
 import { Readable } from 'node:stream'
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -80,7 +82,7 @@ function wantsEvents(call: Call): boolean {
   return /(?:^|,)\s*text\/event-stream\b/i.test(call.header('accept') ?? '')
 }
 
-/** Last-Event-ID is where the client was when its connection broke: newer than the address it opened. */
+/** Last-Event-ID wins over `since`: a client that reconnects sends both, and `since` is older. */
 async function openStream(call: Call, user: UserRecord, since: string | undefined): Promise<StreamAnswer> {
   const { engine, baseUrl, signal } = call
   const last = call.header('last-event-id') ?? ''
@@ -97,18 +99,18 @@ async function startOf(call: Call, user: UserRecord, parameter: string, text: st
   return new Map(await Promise.all(accounts.map(async ({ id }) => [id, await store.changes.lastSeq(id)] as const)))
 }
 
-/** How far a reader has come: account id → sequence number. For callers it is one opaque text. */
+/** Account id → sequence number of the last change that was read. Callers see a cursor as one opaque text. */
 type Cursor = ReadonlyMap<string, number>
 
 function writeCursor(cursor: Cursor): string {
   return Buffer.from(JSON.stringify(Object.fromEntries(cursor))).toString('base64url')
 }
 
-/** More accounts than a user has, and a bound on what we read. */
+/** The length bounds what is decoded; a user has fewer accounts than fit in. */
 const cursorText = /^[A-Za-z0-9_-]{1,65536}$/
 const cursorEntries = z.record(z.string().regex(/^[0-9a-f]{24}$/), z.int().min(0))
 
-/** Throws `bad_request` naming `parameter` for anything but a cursor of ours. */
+/** Throws `bad_request` naming `parameter` for a text that `writeCursor` cannot have written. */
 function readCursor(parameter: string, text: string): Cursor {
   try {
     const json = cursorText.test(text) ? Buffer.from(text, 'base64url').toString('utf8') : ''
@@ -123,7 +125,10 @@ interface Log {
   readonly changes: readonly ChangeRecord[]
 }
 
-/** An account that the cursor does not know is read from the oldest change kept; one that is gone is left out. */
+/**
+ * An account that the cursor lacks is read from its oldest kept change; removed accounts drop out of the cursor. Each
+ * step has the cursor after its change; `cursor` is the one after the page.
+ */
 async function readPage(store: Store, accounts: readonly AccountRecord[], after: Cursor, limit: number, urls: Urls) {
   const logs = await Promise.all(
     accounts.map(async (account) => {
@@ -133,7 +138,8 @@ async function readPage(store: Store, accounts: readonly AccountRecord[], after:
       return { account, changes, gap: from > 0 && first !== undefined && first.seq > from + 1 }
     }),
   )
-  const page = merged(logs).slice(0, limit)
+  const changes = merged(logs)
+  const page = changes.slice(0, limit)
   const concerned = [...new Set(page.map(({ account }) => account.id))]
   const namers = new Map(
     await Promise.all(concerned.map(async (id) => [id, folderNamer(await store.folders.list(id))] as const)),
@@ -141,19 +147,12 @@ async function readPage(store: Store, accounts: readonly AccountRecord[], after:
   const cursor = new Map(accounts.map(({ id }) => [id, after.get(id) ?? 0]))
   const steps = page.map(({ account, change }) => {
     cursor.set(account.id, change.seq)
-    const view = present(change, account, namers.get(account.id) ?? String, urls)
-    return { view, /** Where a reader stands who has read this change. */ cursor: new Map(cursor) }
+    return { view: present(change, account, namers.get(account.id) ?? String, urls), cursor: new Map(cursor) }
   })
-  return {
-    steps,
-    /** Where a reader stands who has read the page. */
-    cursor,
-    more: logs.reduce((sum, { changes }) => sum + changes.length, 0) > steps.length,
-    gap: logs.some(({ gap }) => gap),
-  }
+  return { steps, cursor, more: changes.length > limit, gap: logs.some(({ gap }) => gap) }
 }
 
-/** By time, and no log is ever out of order: a change goes with the latest that stands before it in its log. */
+/** Sorts by time without reordering any log: a change counts as no older than the changes before it in its log. */
 function merged(logs: readonly Log[]) {
   const all = logs.flatMap(({ account, changes }) => {
     let at = 0
@@ -189,14 +188,14 @@ function present(
 }
 
 /*
- * The change logs as server-sent events. The id of each event is the cursor after it, so that a client which comes back
- * with Last-Event-ID goes on where it was. One reader per user reads the store for all its streams: those that stand at
- * the same cursor share a page. A page is read only when a client takes it, so a slow client costs its socket alone.
+ * The change logs as server-sent events. The id of each event is the cursor after it, so a client that reconnects with
+ * Last-Event-ID misses nothing. One reader per user reads the store for all streams of the user: streams at the same
+ * cursor share a page. A page is read only when a client takes it, so a slow client costs only its socket.
  */
 
-/** Often enough for proxies that close silent connections. */
+/** Shorter than the idle timeout of usual proxies. */
 const heartbeatMs = 15_000
-/** What the client should wait before it comes back. */
+/** What the client should wait before it reconnects. */
 const retryMs = 3000
 const pageSize = 100
 /** Cursors whose page is kept until the next change. */
@@ -219,53 +218,45 @@ interface StreamPage {
   readonly more: boolean
 }
 
-/** Reads the change logs of one user for all its streams. */
+/** Reads the change logs of one user for all streams of the user. */
 class UserReader {
-  /** Of what may have been written: another one after each change and each heartbeat. */
-  version = 0
-  #streams = 0
+  /** How many streams read from here. */
+  streams = 0
   readonly #engine: Engine
   readonly #user: UserRecord
   readonly #pages = new BoundedMap<Promise<StreamPage | null>>(pagesKept)
-  #accounts: readonly AccountRecord[] = []
-  #next = Promise.withResolvers<undefined>()
+  #accountIds: readonly string[] = []
+  #woken = Promise.withResolvers<undefined>()
   #unsubscribe = (): void => undefined
   readonly #heartbeat: NodeJS.Timeout
 
   constructor({ engine, user, heartbeatMs: everyMs = heartbeatMs }: StreamOptions) {
     this.#engine = engine
     this.#user = user
-    this.#heartbeat = setInterval(() => this.wake(), everyMs)
+    this.#heartbeat = setInterval(() => this.#wake(), everyMs)
   }
 
-  join(): void {
-    this.#streams += 1
+  /** Resolves at the next change or heartbeat, or when a stream leaves. */
+  get woken(): Promise<undefined> {
+    return this.#woken.promise
   }
 
-  /** Answers whether it was the last stream. */
-  leave(): boolean {
-    this.#streams -= 1
-    this.wake()
-    if (this.#streams > 0) return false
+  leave(): void {
+    this.streams -= 1
+    this.#wake()
+    if (this.streams > 0) return
     clearInterval(this.#heartbeat)
     this.#unsubscribe()
-    return true
   }
 
-  /** Every stream looks again. */
-  wake(): void {
-    this.version += 1
+  /** Makes every stream read again. */
+  #wake(): void {
     this.#pages.clear()
-    this.#next.resolve(undefined)
-    this.#next = Promise.withResolvers<undefined>()
+    this.#woken.resolve(undefined)
+    this.#woken = Promise.withResolvers<undefined>()
   }
 
-  /** Resolves when the version is another one. */
-  async after(version: number): Promise<void> {
-    if (version === this.version) await this.#next.promise
-  }
-
-  /** What the logs hold after the cursor; null = the user is gone. */
+  /** The changes after the cursor; null = the user is gone. */
   page(from: Cursor, baseUrl: string): Promise<StreamPage | null> {
     const key = `${baseUrl} ${writeCursor(from)}`
     const page = this.#pages.get(key) ?? this.#read(from, baseUrl)
@@ -275,10 +266,10 @@ class UserReader {
 
   async #read(from: Cursor, baseUrl: string): Promise<StreamPage | null> {
     const { store } = this.#engine
-    // Accounts come and go, and other processes write too: both are seen at the next heartbeat at the latest.
+    // New and removed accounts, and changes that other nodes write, are seen at the next heartbeat at the latest.
     const accounts = await store.accounts.listByUser(this.#user.id)
     if (accounts.length === 0 && (await store.users.get(this.#user.developerId, this.#user.id)) === null) return null
-    this.#subscribe(accounts)
+    this.#subscribe(accounts.map(({ id }) => id))
     const page = await readPage(store, accounts, from, pageSize, urlsOf({ baseUrl, version: 'lite' }))
     const events = page.steps.map(
       ({ view, cursor }) => `id: ${writeCursor(cursor)}\nevent: ${view.event}\ndata: ${JSON.stringify(view)}\n\n`,
@@ -287,69 +278,64 @@ class UserReader {
     return { text: gap + events.join(''), cursor: page.cursor, more: page.more }
   }
 
-  #subscribe(accounts: readonly AccountRecord[]): void {
-    if (this.#streams === 0 || sameAccounts(accounts, this.#accounts)) return
+  #subscribe(accountIds: readonly string[]): void {
+    if (this.streams === 0 || isDeepStrictEqual(accountIds, this.#accountIds)) return
     this.#unsubscribe()
-    this.#accounts = accounts
-    this.#unsubscribe = this.#engine.webhooks.subscribe(
-      accounts.map(({ id }) => id),
-      () => this.wake(),
-    )
+    this.#accountIds = accountIds
+    this.#unsubscribe = this.#engine.webhooks.subscribe(accountIds, () => this.#wake())
   }
 }
 
-/** The open streams of one engine, by user and by developer. A user's are on one node, a developer's on all. */
+/** The open streams of one engine. The streams of a user are on one node, those of a developer on all nodes. */
 class Streams {
   readonly #uses: Uses
   readonly #readers = new Map<string, UserReader>()
-  readonly #counts = createCounts()
-  /** Developer → node → how many are open there. */
+  /** Developer → how many streams are open on this node. */
+  readonly #open = createCounts()
+  /** Developer → other node → how many streams are open there. */
   readonly #elsewhere = new BoundedMap<Map<string, number>>()
 
   constructor({ uses }: Engine) {
     this.#uses = uses
-    uses.hear('streams', (developerId, open, from) => {
+    uses.hear('streams', (developerId, open, node) => {
       const byNode = this.#elsewhere.get(developerId) ?? new Map<string, number>()
-      for (const node of byNode.keys()) if (!uses.has(node)) byNode.delete(node)
-      this.#elsewhere.set(developerId, byNode.set(from, open))
+      this.#elsewhere.set(developerId, byNode.set(node, open))
     })
   }
 
   #openElsewhere(developerId: string): number {
-    const byNode = [...(this.#elsewhere.get(developerId) ?? [])]
-    return byNode.reduce((sum, [node, open]) => sum + (this.#uses.has(node) ? open : 0), 0)
+    const byNode = this.#elsewhere.get(developerId) ?? new Map<string, number>()
+    for (const node of byNode.keys()) if (!this.#uses.has(node)) byNode.delete(node)
+    return byNode.values().reduce((sum, open) => sum + open, 0)
   }
 
-  /** Throws `rate_limited` when the user or the developer has as many streams as may be. */
+  /** Throws `rate_limited` when the user or the developer has too many streams. `leave` may be called twice. */
   join(options: StreamOptions): { readonly reader: UserReader; readonly leave: () => void } {
     const { id, developerId } = options.user
-    this.#refuse(`user ${id}`, streamsOfUser, 'one user')
-    const most = streamsOfDeveloper - this.#openElsewhere(developerId)
-    this.#refuse(`developer ${developerId}`, most, 'one developer', streamsOfDeveloper)
+    mayOpen(this.#readers.get(id)?.streams ?? 0, streamsOfUser, 'one user')
+    mayOpen(this.#open.of(developerId) + this.#openElsewhere(developerId), streamsOfDeveloper, 'one developer')
     const reader = this.#readers.get(id) ?? new UserReader(options)
     this.#readers.set(id, reader)
-    reader.join()
+    reader.streams += 1
     const count = (by: 1 | -1): void => {
-      this.#counts.change(`user ${id}`, by)
-      this.#counts.change(`developer ${developerId}`, by)
-      this.#uses.tell('streams', developerId, this.#counts.of(`developer ${developerId}`))
+      this.#open.change(developerId, by)
+      this.#uses.tell('streams', developerId, this.#open.of(developerId))
     }
     count(1)
-    let isOpen = true
-    const leave = (): void => {
-      if (!isOpen) return
-      isOpen = false
+    const joined = new DisposableStack()
+    joined.defer(() => {
       count(-1)
-      if (reader.leave()) this.#readers.delete(id)
-    }
-    return { reader, leave }
+      reader.leave()
+      if (reader.streams === 0) this.#readers.delete(id)
+    })
+    return { reader, leave: () => joined.dispose() }
   }
+}
 
-  #refuse(name: string, most: number, whose: string, allowed = most): void {
-    if (this.#counts.of(name) < most) return
-    const words = `${allowed} event streams of ${whose} are open; close one, or read the changes in pages`
-    throw new AppError('rate_limited', words, { retryAfterMs: retryMs })
-  }
+function mayOpen(open: number, most: number, whose: string): void {
+  if (open < most) return
+  const words = `${most} event streams of ${whose} are open; close one, or read the changes in pages`
+  throw new AppError('rate_limited', words, { retryAfterMs: retryMs })
 }
 
 const streamsOf = new WeakMap<Engine, Streams>()
@@ -368,28 +354,20 @@ export function changeStream(options: StreamOptions): Readable {
 }
 
 async function* eventTexts({ from, baseUrl, signal }: StreamOptions, reader: UserReader): AsyncGenerator<string> {
-  // An id without data is remembered too: a client that is cut off before the first event comes back to where it began.
+  // Clients remember an id without data too: one that is cut off before the first event resumes from the beginning.
   yield `retry: ${retryMs}\nid: ${writeCursor(from)}\n\n`
-  let [cursor, isFirst] = [from, true]
-  do {
-    const { version } = reader
-    let [more, isSilent] = [true, !isFirst]
-    while (more) {
-      const page = await reader.page(cursor, baseUrl)
-      if (page === null) return
-      if (page.text !== '') yield page.text
-      isSilent &&= page.text === ''
-      cursor = page.cursor
-      more = page.more && !signal.aborted
-    }
-    if (isSilent) yield ': still here\n\n'
-    isFirst = false
-    await reader.after(version)
-  } while (!signal.aborted)
-}
-
-function sameAccounts(left: readonly AccountRecord[], right: readonly AccountRecord[]): boolean {
-  return left.length === right.length && left.every(({ id }, index) => id === right[index]?.id)
+  let cursor = from
+  let isFirstRead = true
+  while (!signal.aborted) {
+    const { woken } = reader
+    const page = await reader.page(cursor, baseUrl)
+    if (page === null) return
+    cursor = page.cursor
+    if (page.text !== '') yield page.text
+    else if (!isFirstRead) yield ': still here\n\n'
+    isFirstRead = false
+    if (!page.more) await woken
+  }
 }
 
 export const changeRoutes = tagged('Changes', [list])
