@@ -14,7 +14,7 @@ import { urlsOf } from '../addresses.ts'
 import type { Call } from '../route.ts'
 import { mustBeRead, mustBeSame, unlisted } from './unread.ts'
 
-/** What is named in the path, in the words of the API that was called. */
+/** What the API that was called names the parts of a path, for error texts. */
 export const kinds = {
   lite: { user: 'user', account: 'email account' },
   '2.0': { user: 'account', account: 'source' },
@@ -41,28 +41,23 @@ export async function findAccount(call: Call, userId: string, label: string): Pr
   return { user, account }
 }
 
-/** `0` is the first label; a label is compared as it is, then without case. null = the user has no such account. */
+/** The label `0` means the first account. The exact label wins over one in another case. null = no such account. */
 export async function lookUpAccount(call: Call, userId: string, label: string) {
-  const { store } = call.engine
-  const user = await store.users.get(call.developer.id, userId)
+  const { users, accounts } = call.engine.store
+  const user = await users.get(call.developer.id, userId)
   if (user === null) throw notFound(kinds[call.version].user, userId)
-  const account =
-    label === '0' ? ((await store.accounts.listByUser(user.id))[0] ?? null) : await byLabel(call, user.id, label)
-  return { user, account }
-}
-
-async function byLabel(call: Call, userId: string, label: string): Promise<AccountRecord | null> {
-  const { store } = call.engine
-  const exact = await store.accounts.byLabel(userId, label)
-  if (exact !== null) return exact
+  const exact = label === '0' ? null : await accounts.byLabel(user.id, label)
+  if (exact !== null) return { user, account: exact }
+  const all = await accounts.listByUser(user.id)
   const wanted = label.toLowerCase()
-  return (await store.accounts.listByUser(userId)).find((account) => account.label.toLowerCase() === wanted) ?? null
+  const account = label === '0' ? all[0] : all.find((one) => one.label.toLowerCase() === wanted)
+  return { user, account: account ?? null }
 }
 
 /**
- * A folder by the name that a caller writes: with '/' between its levels, or with `delimiter`. INBOX in any case. The
- * server's own spelling is found too, so a name that holds the other delimiter can be reached either way. `known` = all
- * folders of the account, where they have been read.
+ * Finds a folder by the name that a caller writes: with '/' between its levels, or with `delimiter`; INBOX in any case.
+ * The server's own path is found too, so a name that contains the other delimiter is reached either way. `known` = all
+ * folders of the account, if the caller has read them.
  */
 export async function findFolder(
   call: Call,
@@ -74,25 +69,25 @@ export async function findFolder(
   const folders = known ?? (await call.engine.store.folders.list(account.id))
   const folder = folderNamed(folders, name, delimiter)
   if (folder !== null) return folder
-  // Nothing is known to be missing before the list of the server was read once.
+  // A folder may only be called missing once the server's list has been read.
   if (folders.length === 0) throw unlisted(call, account.id)
   throw notFound('folder', name)
 }
 
-/** null when there is none of that name. */
+/** null when no folder has this name. */
 export function folderNamed(all: readonly FolderRecord[], name: string, delimiter?: string): FolderRecord | null {
   const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : levelsOf(name, delimiter).join(usualDelimiter(all))
   const found = all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name)
   return found ?? all.find((folder) => inCapitals(folder) === path) ?? null
 }
 
-/** A server may list what lies below INBOX with INBOX in another case. */
+/** The path with a first level INBOX in capitals: servers may list the folders below INBOX in another case. */
 function inCapitals({ path, delimiter }: FolderRecord): string {
   const first = delimiter === '' ? '' : path.slice(0, Math.max(0, path.indexOf(delimiter)))
   return first.toUpperCase() === 'INBOX' ? `INBOX${path.slice(first.length)}` : path
 }
 
-/** INBOX as the first level in any case. */
+/** Splits a name; a first level INBOX, in any case, becomes capitals. Throws `bad_request` for an empty level. */
 function levelsOf(name: string, delimiter: string | undefined): string[] {
   const levels = name.split(delimiter === undefined || delimiter === '' ? '/' : delimiter)
   if (levels.some((level) => level === '')) throw badParameter('folder', `"${name}" has an empty level`)
@@ -100,7 +95,7 @@ function levelsOf(name: string, delimiter: string | undefined): string[] {
   return [first.toUpperCase() === 'INBOX' ? 'INBOX' : first, ...rest]
 }
 
-/** The same for a new folder: every level stays one, and nothing goes to the server that no name can hold. */
+/** The server path of a new folder. Throws `bad_request` for a level that the server would split, and for controls. */
 export function newServerPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
   if (/\p{Cc}/u.test(name)) throw badParameter('folder', 'must not contain control characters')
   const levels = levelsOf(name, delimiter)
@@ -119,20 +114,20 @@ export function bareName(id: string): string {
 }
 
 /**
- * Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. An
- * unknown one is a 503 while mail is being read for the first time.
+ * Finds a message by its id here, by its RFC 5322 Message-ID with or without angle brackets, or by a hosted provider's
+ * id, bare or as `gm-<id>`. An unknown id is a 503 while the account's mail is read for the first time.
  */
 export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const found = await findKnownMessage(call, account, id)
   if (found.placements.length > 0) return found
   await mustBeRead(call, { id: account.id }, null)
-  // its folder may have been read to the end in between
+  // Its folder may have been read to the end in between.
   const now = await call.engine.store.messages.get(account.id, found.id)
   if (now !== null && now.placements.length > 0) return now
   throw notFound('message', id)
 }
 
-/** The same, and messages that have left every folder but whose identity is remembered. */
+/** As `findMessage`; also finds messages that have left every folder and whose identity is kept. */
 export async function findKnownMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const { messages } = call.engine.store
   const bare = bareName(id)
@@ -142,7 +137,7 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   return findRead(call, account, ['message', id], find)
 }
 
-/** What `find` answers; where it finds nothing, a 503 when the account had not been read whole before it looked. */
+/** The result of `find`. If `find` finds nothing: 503 while the account is not read completely, else 404. */
 export async function findRead<T>(
   call: Call,
   account: AccountRecord,
@@ -154,10 +149,10 @@ export async function findRead<T>(
   const found = await find()
   if (found !== null) return found
   try {
-    // That the account is whole is believed of what is there: a folder may have been renamed since.
+    // `completeAt` is left out: a folder may have been renamed since, so the folders themselves are checked.
     await mustBeRead(call, { id: account.id }, null, before)
   } catch (error) {
-    // It may have been read to the end meanwhile.
+    // The account may have been read to the end while `find` ran.
     if (!isAppError(error, 'account_unavailable')) throw error
     await mustBeRead(call, { id: account.id }, null)
     const now = await find()
@@ -166,7 +161,7 @@ export async function findRead<T>(
   throw notFound(...named)
 }
 
-/** Both ways to a message: wherever it lies, and in one folder. */
+/** The paths of a message: in any of its folders, and in one named folder. */
 export const messagePaths = [
   '/lite/users/{id}/email_accounts/{label}/messages/{message_id}',
   '/lite/users/{id}/email_accounts/{label}/folders/{folder+}/messages/{message_id}',
@@ -184,25 +179,25 @@ export interface MessagePath {
 export interface Located {
   readonly user: UserRecord
   readonly account: AccountRecord
-  /** As the call names the message. */
+  /** The message id as the path has it. */
   readonly name: string
-  /** Address of the message, in the form that it was asked for. */
+  /** Address of the message; it names a folder if the path does. */
   readonly url: string
-  /** Its first placement is the one that was asked for: the mail server is asked there first. */
+  /** Its first placement is in the folder of the path: commands to the mail server try the first placement first. */
   readonly message: MessageRecord
-  /** null when the path names none. */
+  /** null when the path names no folder. */
   readonly folder: FolderRecord | null
-  /** In that folder, or everywhere. Never empty. */
+  /** Its placements in that folder; all of them when the path names no folder. */
   readonly placements: readonly [Placement, ...Placement[]]
 }
 
-/** 404 for a message that does not lie in the folder of the path. */
+/** Finds the message of a path. 404 when it does not lie in the folder of the path. */
 export async function locate(call: Call, path: MessagePath, delimiter?: string, mailbox?: Mailbox): Promise<Located> {
   const { message_id: name } = path
   const { user, account } = mailbox ?? (await findAccount(call, path.id, path.label))
   const folder = path.folder === undefined ? null : await findFolder(call, account, path.folder, delimiter)
   const found = await findMessage(call, account, name)
-  const message = folder === null ? found : await inFolder(call, found, folder, name)
+  const message = folder === null ? found : placedFirst(await inFolder(call, found, folder, name), folder.id)
   const [first, ...more] =
     folder === null ? message.placements : message.placements.filter((place) => place.folderId === folder.id)
   if (first === undefined) throw notFound('message', name)
@@ -211,13 +206,13 @@ export async function locate(call: Call, path: MessagePath, delimiter?: string, 
     account,
     name,
     url: urlsOf(call).message(account, message.id, path.folder),
-    message: folder === null ? message : placedFirst(message, folder.id),
+    message,
     folder,
     placements: [first, ...more],
   }
 }
 
-/** A Message-ID may be that of several messages: the one in this folder is meant. All of them are in one thread. */
+/** Several messages of one thread may share a Message-ID: picks the one that lies in the folder. */
 export async function inFolder(
   call: Call,
   found: MessageRecord,
@@ -241,23 +236,21 @@ export async function inFolder(
   throw notFound('message', id)
 }
 
-/**
- * The same message with its places in the folder before the others; a message that lies nowhere else is left as it is.
- */
+/** The message with its placements in the folder before the others. */
 export function placedFirst(message: MessageRecord, folderId: string): MessageRecord {
   if (message.placements[0]?.folderId === folderId) return message
   const here = message.placements.filter((place) => place.folderId === folderId)
   return { ...message, placements: [...here, ...message.placements.filter((place) => place.folderId !== folderId)] }
 }
 
-/** The folder's own flags would be gone with it: only folders that hold mail can be written to. */
+/** Throws `bad_request`, which names `parameter`, for a folder that cannot hold messages (\Noselect). */
 export function mustHoldMail(folder: FolderRecord, parameter: string): void {
   if (!folder.selectable) throw badParameter(parameter, `folder ${folder.path} holds no messages`)
 }
 
 /**
- * What is gone on the mail server is a 404 like every other: with the id or the name that the caller wrote. `folder`:
- * as the caller names it, and as the server does.
+ * Rewrites a `not_found` of the mail server into a 404 with the message id or folder name that the caller wrote.
+ * `folder`: its name in the call, and its path on the server.
  */
 export async function asNamed<T>(
   message: string,
