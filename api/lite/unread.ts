@@ -1,7 +1,7 @@
 /**
- * Never an incomplete answer as if it were whole: while folders are read for the first time, an answer that could lack
- * something is a 503 that says how far the reading is and when to come back. This is asked only where something is
- * missing (a short page, an unknown id), so a whole answer costs nothing.
+ * Prevents incomplete answers: while folders are read for the first time, a read that could lack messages is a 503 that
+ * says how far the reading is and when to retry. Handlers check only where a result is short (a short page, an unknown
+ * id), so a complete answer costs nothing.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import {
@@ -18,9 +18,8 @@ const comeBackMs = 2000
 const comeBackMaxMs = 30_000
 
 /**
- * Throws `account_unavailable` while a message of the account, or of one `folder`, may be missing from the index.
- * Folders that the server refuses for now (parked) hold up nothing but a list of their own; INBOX, where nothing of it
- * was read, holds up all.
+ * Throws `account_unavailable` while the index may lack a message of the account, or of one `folder`. A parked folder
+ * blocks only reads of itself, except INBOX: while none of its messages is read, it blocks all reads.
  */
 export async function mustBeRead(
   call: Call,
@@ -38,7 +37,7 @@ export async function mustBeRead(
   if (concerned.length === 0) throw unlisted(call, id)
 }
 
-/** Throws it too when one of them is not the folder that it was: its mail may be in none of those that were read. */
+/** Throws `account_unavailable` when a folder has a new UIDVALIDITY or is gone: a page may lack its messages. */
 export async function mustBeSame(call: Call, accountId: string, folders: readonly FolderRecord[]): Promise<void> {
   const now = await call.engine.store.folders.list(accountId)
   const numbered = new Map(now.map(({ id, cursor }) => [id, cursor?.uidValidity]))
@@ -47,7 +46,7 @@ export async function mustBeSame(call: Call, accountId: string, folders: readonl
     throw unavailable(call, accountId, `folder ${folderName(other)} is being read anew`, comeBackMs)
 }
 
-/** The same for a full page of the newest over several folders: each must be read as far back as the page goes. */
+/** For a full page of the newest messages: throws unless each folder is read as far back as `sentAt`, in ms. */
 export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
   const unread = folders.filter((folder) => isBeingRead(folder) && totalOf(folder) > 0)
   for (const folder of unread) {
@@ -57,12 +56,11 @@ export async function mustReachBack(call: Call, folders: readonly FolderRecord[]
   }
 }
 
-/** Never opened, or not read to its end. */
 function isUnread({ selectable, completeAt }: FolderRecord): boolean {
   return selectable && completeAt === null
 }
 
-/** Not even its newest page is there. */
+/** Whether the index lacks even the newest page of the folder. */
 function isUntouched(folder: FolderRecord): boolean {
   const { cursor } = folder
   return isUnread(folder) && (cursor === null || cursor.backfillBelow >= (cursor.liveFrom ?? cursor.uidNext))
@@ -82,16 +80,16 @@ function notRead(call: Call, folder: FolderRecord, others: number): AppError {
       : `${grouped(Math.min(read, total))} of ${grouped(total)} messages of ${name} read`
   const more = others === 0 ? '' : `, ${others} more ${others === 1 ? 'folder' : 'folders'} to read`
   const waitsFor = isUntouched(folder) && folder.parkedUntil === null ? folder.accountId : null
-  // A thousand messages a second is a usual pace.
+  // About a thousand messages a second are read.
   return unavailable(call, folder.accountId, progress + more, Math.min(comeBackMaxMs, total - read), waitsFor)
 }
 
-/** Not even the list of its folders is there. */
+/** For an account whose list of folders has not been read yet. */
 export function unlisted(call: Call, accountId: string): AppError {
   return unavailable(call, accountId, 'the folders of the email account have not been read yet', comeBackMs, accountId)
 }
 
-/** `waitsFor`: the account whose first page of a folder is missing; see onceRead. */
+/** `waitsFor`: id of the account, if the call waits for the first page of one of its folders; see onceRead. */
 function unavailable(
   call: Call,
   accountId: string,
@@ -109,14 +107,14 @@ function unavailable(
   })
 }
 
-/** Of its deadline a call waits no longer for the first page of a folder. */
+/** How long a call waits for the first page of a folder. */
 const firstPageMs = 10_000
 const lookEveryMs = 100
 
 /**
- * The answer of a read, asked for again while the newest page of a folder that it needs is on its way to the index:
- * clients list mail right after they have made the account. That page is not on its way where the account is paused or
- * DISABLED, its mail server is away or the folder is refused: then the first answer stands.
+ * Repeats a read while the newest page of a folder that it needs is being read: clients list mail right after they have
+ * created the account. Where the page cannot come soon (the account is paused or DISABLED, its mail server is down or
+ * refuses the folder), the first error stands.
  */
 export async function onceRead<T>(call: Call, read: () => Promise<T>): Promise<T> {
   const lastsUntil = performance.now() + Math.min(firstPageMs, call.engine.config.MAILROOM_REQUEST_TIMEOUT / 2)
@@ -132,7 +130,7 @@ export async function onceRead<T>(call: Call, read: () => Promise<T>): Promise<T
   }
 }
 
-/** The account is being connected or read, or will be before `until` (of the monotonic clock). */
+/** Whether the account is being connected or read, or will be before `until` (monotonic clock). */
 function isComing({ engine }: Call, accountId: string, until: number): boolean {
   const view = engine.accounts.view(accountId)
   if (view?.tags.some((tag) => ['connecting', 'syncing', 'watching'].includes(tag)) === true) return true
