@@ -1,4 +1,4 @@
-/** /lite/users/{id}/email_accounts */
+/** /lite/users/{id}/email_accounts: the routes of email accounts; 2.0 builds its sources from the same routes. */
 import { z } from 'zod'
 import {
   type AccountEdit,
@@ -18,11 +18,11 @@ import {
   exampleMailbox,
   isWholeMailbox,
   mailboxInput,
-  optionsOf,
   mailboxParameters,
   type MailboxParameters,
+  namesLogin,
+  optionsOf,
   statusCallbackOf,
-  triedParameters,
 } from './mailbox-input.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
 
@@ -44,9 +44,9 @@ export const emailAccountView = examples.view('EmailAccount', {
   resource_url: [z.string(), examples.urls.account],
 })
 
-/** What an edit takes besides the parameters of the mailbox. */
+/** Parameters of an edit besides those of the mailbox. */
 export const resets = {
-  /** 0 is read, so that it can be refused in words of its own. */
+  /** The schema takes 0, so that the handler can refuse it with its own error text. */
   status: documented(flag.optional(), {
     type: 'integer',
     enum: [1],
@@ -55,7 +55,7 @@ export const resets = {
   force_status_check: optional(flag, '1 = log in now, and answer what the status is since and why'),
 }
 
-/** Every way that a trial login can fail, as `feedback_code` says it, and what it means. */
+/** Failure class of a trial login, which is its `feedback_code`, and its meaning. */
 const feedbackCodes: Readonly<Record<Exclude<ConnectFailure['failure'], 'auth_rejected'>, string>> = {
   auth_unavailable: 'the server cannot check passwords at the moment',
   consent_lost: 'the OAuth grant was taken back or has expired',
@@ -78,7 +78,7 @@ const feedbackCode = documented(z.string(), {
   description: `why the login failed: ${codesInWords.map(([code, words]) => `\`${code}\` = ${words}`).join('; ')}`,
 })
 
-/** Of an answer that says what came of a login. */
+/** Fields of an answer to a call that logs in. */
 export const softFailure = {
   success: z.boolean(),
   feedback_code: feedbackCode.optional(),
@@ -94,10 +94,10 @@ const outcome = z.object({
   resource_url: z.string().optional(),
 })
 
-/** `success: false` when the mail server refused; then nothing was made or changed. */
+/** `success: false` when the mail server refused the login; then nothing was created or changed. */
 const accountCreated = outcome.meta({ examples: [examples.accountMade, examples.loginRefused] })
 
-/** `label` when the call made the email account. With a failed status check, `success: false` and the status. */
+/** Has `label` when the call created the email account. A failed status check is `success: false` with the status. */
 const accountEdited = outcome
   .extend({ status_message: z.string().nullable().optional() })
   .meta({ examples: [examples.accountEdited, examples.loginRefused] })
@@ -118,18 +118,18 @@ export function presentAccount(account: AccountRecord, urls: Urls): z.input<type
   }
 }
 
-/** Why, and when the next try is. */
+/** Why the email account does not work, and the time of the next try. null = it works. */
 function statusMessage({ statusMessage: why, resume }: AccountRecord): string | null {
   if (why === null || resume.retryAt === null || resume.retryAt <= Date.now()) return why
   const [date = '', time = ''] = new Date(resume.retryAt).toISOString().split('T')
   return `${why}${/[.!?]$/.test(why) ? '' : '.'} Next try at ${date} ${time.slice(0, 8)} UTC.`
 }
 
-/** The mail server said no: a 200 that says so, and nothing was created. */
+/** The 200 answer to a login that the mail server refused. */
 export function presentFailure({ failure, message, log }: ConnectFailure) {
   return {
     success: false,
-    // The failure class in the words that clients of the original know.
+    // Clients of the original know this name.
     feedback_code: failure === 'auth_rejected' ? 'invalid_credentials' : failure,
     feedback: message,
     connection_log: log,
@@ -137,7 +137,7 @@ export function presentFailure({ failure, message, log }: ConnectFailure) {
   }
 }
 
-/** How one version of the API shows email accounts, what it takes for one, and how its documents call them. */
+/** What differs between the API versions: paths, words of the documents, request bodies and views of email accounts. */
 export interface AccountForm {
   readonly base: '/lite/users/{id}/email_accounts' | '/2.0/accounts/{id}/sources'
   /** 'an email account' */
@@ -193,13 +193,9 @@ async function addAccount(call: Call, user: UserRecord, input: AccountInput) {
   call.touchesImap(user)
   const made = await call.engine.mailboxes.createAccount(user, input)
   if (!made.ok) return presentFailure(made)
-  call.concerns(user, made.value)
-  return {
-    success: true,
-    status: made.value.status,
-    label: made.value.label,
-    resource_url: urlsOf(call).account(made.value),
-  }
+  const account = made.value
+  call.concerns(user, account)
+  return { success: true, status: account.status, label: account.label, resource_url: urlsOf(call).account(account) }
 }
 
 const get = ({ base, one, view, present }: AccountForm) =>
@@ -230,12 +226,8 @@ type EditParameters = MailboxParameters & Partial<z.output<z.ZodObject<typeof re
 
 async function editAccount(call: Call, { user, account: known }: Mailbox, body: EditParameters) {
   if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
-  if (
-    body.force_status_check === true ||
-    body.status === true ||
-    triedParameters.some((name) => body[name] !== undefined)
-  )
-    call.touchesImap(user)
+  const logsIn = body.force_status_check === true || body.status === true || namesLogin(body)
+  if (logsIn) call.touchesImap(user)
   const edited = await call.engine.mailboxes.editAccount(known, editOf(body))
   if (!edited.ok) return presentFailure(edited)
   const { account, failure } =
@@ -253,7 +245,7 @@ async function editAccount(call: Call, { user, account: known }: Mailbox, body: 
 
 const longestLabel = 320
 
-/** `0` names no label: it stands for the first. */
+/** The label of a new email account; none for `0`, which means the first account. */
 function labelOf(label: string): { readonly label?: string } {
   if (label === '0') return {}
   if (label.length > longestLabel || /\p{Cc}/u.test(label))
@@ -271,7 +263,7 @@ function editOf(body: EditParameters): AccountEdit {
     username: body.username,
     ...statusCallbackOf(body),
     options: optionsOf(body),
-    reset: body.status === true ? true : undefined,
+    reset: body.status,
   })
 }
 

@@ -1,4 +1,4 @@
-/** The parameters of a mailbox, the same for users and email accounts: settings and a password or an OAuth grant. */
+/** Mailbox parameters of users and email accounts (settings, password or OAuth grant), and engine input from them. */
 import type { z } from 'zod'
 import { badParameter, type AccountInput, type Credential, type SourceOptions } from '../../engine/index.ts'
 import { choice, email, flag, given, lineText, optional, port, text, urlOrEmpty } from '../values.ts'
@@ -42,7 +42,7 @@ export const mailboxParameters = {
   ),
 }
 
-/** What makes an email account with a password, for the examples of the reference. */
+/** Parameters of an email account with a password, for the examples of the reference. */
 export const exampleMailbox = {
   email: 'anna@example.com',
   server: 'imap.example.com',
@@ -53,7 +53,7 @@ export const exampleMailbox = {
   password: 'app-password',
 }
 
-/** What only a source of 2.0 takes. */
+/** Parameters that only a source of 2.0 has. */
 export const sourceParameters = {
   sync_all_folders: optional(
     flag,
@@ -72,7 +72,7 @@ export const sourceParameters = {
 export type SourceParameters = Partial<z.output<z.ZodObject<typeof sourceParameters>>>
 export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>> & SourceParameters
 
-/** undefined when none is named. */
+/** The source options that the body names; undefined when it names none. */
 export function optionsOf(body: SourceParameters): Partial<SourceOptions> | undefined {
   const shown = body.sync_folders?.split(',').some((name) => /^(?:all|trash)$/i.test(name.trim()))
   const options = given({
@@ -85,8 +85,8 @@ export function optionsOf(body: SourceParameters): Partial<SourceOptions> | unde
   return Object.keys(options).length === 0 ? undefined : options
 }
 
-/** Parameters whose new values are tried on the mail server first. */
-export const triedParameters = [
+/** Parameters of the login: a change of one is tried on the mail server first. */
+const loginParameters = [
   'server',
   'port',
   'use_ssl',
@@ -96,19 +96,18 @@ export const triedParameters = [
   'provider_consumer_key',
 ] as const
 
-/** Whether a parameter is named that only a mailbox has. */
-export function wantsMailbox(body: MailboxParameters): boolean {
-  return body.type !== undefined || triedParameters.some((name) => body[name] !== undefined)
+export function namesLogin(body: MailboxParameters): boolean {
+  return loginParameters.some((name) => body[name] !== undefined)
 }
 
-/** As commands take it: null removes it, absent leaves it. */
+/** The URL as commands of the engine take it: null removes it, absent leaves it. */
 export function statusCallbackOf({ status_callback_url: url }: Pick<MailboxParameters, 'status_callback_url'>) {
   return url === undefined ? {} : { statusCallbackUrl: url || null }
 }
 
 const settings = ['email', 'server', 'username', 'use_ssl', 'port'] as const
 
-/** Whether all is there that makes an email account. */
+/** Whether the body has every parameter that a new email account needs. */
 export function isWholeMailbox(body: MailboxParameters): boolean {
   const granted = body.provider_refresh_token !== undefined && body.provider_consumer_key !== undefined
   return settings.every((name) => body[name] !== undefined) && (granted || body.password !== undefined)
@@ -119,7 +118,7 @@ function required<T>(name: string, value: T | undefined): T {
   return value
 }
 
-/** Throws `bad_request` naming what is missing. */
+/** Throws `bad_request` naming a missing parameter. */
 export function mailboxInput(body: MailboxParameters): AccountInput {
   return {
     email: required('email', body.email),
@@ -133,7 +132,7 @@ export function mailboxInput(body: MailboxParameters): AccountInput {
   }
 }
 
-/** A password is ignored when provider_* is set. undefined when neither is named. */
+/** A password is ignored when a provider_* parameter is set. undefined when the body names neither. */
 export function credentialOf(body: MailboxParameters): Credential | undefined {
   const { provider_refresh_token: refreshToken, provider_consumer_key: providerKey, password } = body
   if (refreshToken !== undefined || providerKey !== undefined) {

@@ -1,4 +1,4 @@
-/** /lite/users */
+/** /lite/users: the routes of users; 2.0 builds its accounts from the same routes. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -19,9 +19,9 @@ import {
   statusFilter,
   success,
   text,
+  successAt,
   urlOrEmpty,
   wantedStatus,
-  successAt,
 } from '../values.ts'
 import { emailAccountView, presentAccount, presentFailure, softFailure } from './email_accounts.ts'
 import { findUser } from './find.ts'
@@ -30,8 +30,8 @@ import {
   mailboxInput,
   mailboxParameters,
   type MailboxParameters,
+  namesLogin,
   statusCallbackOf,
-  wantsMailbox,
 } from './mailbox-input.ts'
 import { type Urls, urlsOf, seconds } from '../addresses.ts'
 
@@ -74,7 +74,7 @@ const editBody = z.object({
 
 export const reference = z.object({ label: z.string(), resource_url: z.string() })
 
-/** `success: false` when the mail server refused the login; then nothing was made. */
+/** `success: false` when the mail server refused the login; then nothing was created. */
 const userCreated = z
   .object({
     ...softFailure,
@@ -93,7 +93,7 @@ export function presentUser(
   return {
     ...presentPerson(user, urls),
     email_accounts: accounts.map((account) => presentAccount(account, urls)),
-    ...(user.statusCallbackUrl ? { status_callback_url: user.statusCallbackUrl } : {}),
+    ...given({ status_callback_url: user.statusCallbackUrl || undefined }),
   }
 }
 
@@ -111,7 +111,7 @@ export function presentPerson(user: UserRecord, urls: Urls) {
   }
 }
 
-/** Lite has the same reference under the 2.0 name and its own. */
+/** Lite has the reference to the email account twice: under its 2.0 name `source`, and as `email_account`. */
 function presentCreated(call: Call, user: UserRecord, account: AccountRecord | null): z.input<typeof userCreated> {
   const urls = urlsOf(call)
   const source = account === null ? undefined : { label: account.label, resource_url: urls.account(account) }
@@ -123,13 +123,13 @@ function presentCreated(call: Call, user: UserRecord, account: AccountRecord | n
   }
 }
 
-/** How one version of the API shows users, what it takes for a new one, and how its documents call them. */
+/** What differs between the API versions: paths, words of the documents, request bodies and views of users. */
 export interface UserForm {
   readonly base: '/lite/users' | '/2.0/accounts'
   /** 'a user' */
   readonly one: string
   readonly words: Readonly<Record<'list' | 'create' | 'creating' | 'edit' | 'remove', string>>
-  /** Address of one, for the documents. */
+  /** Address of a user, for the documents. */
   readonly example: string
   readonly view: z.ZodType<unknown, object>
   readonly createBody: z.ZodType<CreateParameters>
@@ -179,7 +179,7 @@ const list = ({ base, words, view, present }: UserForm) =>
       const found = await store.accounts.listByUsers(users.map((user) => user.id))
       const accounts = Map.groupBy(found, (account) => account.userId)
       const shown: object[] = []
-      // One after the other: to count the mail of one takes a while.
+      // One at a time: 2.0 counts the mail of each user, which takes a while.
       for (const user of users) shown.push(await present(call, user, accounts.get(user.id) ?? []))
       return shown
     },
@@ -197,10 +197,11 @@ const create = ({ base, words, createBody }: UserForm) =>
   })
 
 async function createUser(call: Call, body: CreateParameters) {
+  const hasMailbox = body.type !== undefined || namesLogin(body)
   const input: UserInput = {
     ...given({ email: body.email }),
     ...namesOf(body),
-    ...(wantsMailbox(body) ? { account: mailboxInput(body) } : statusCallbackOf(body)),
+    ...(hasMailbox ? { account: mailboxInput(body) } : statusCallbackOf(body)),
   }
   const made = await call.engine.mailboxes.createUser(call.developer, input)
   if (!made.ok) return presentFailure(made)
@@ -213,18 +214,18 @@ async function createUser(call: Call, body: CreateParameters) {
 type Names = z.output<z.ZodObject<typeof personNames>>
 type CreateParameters = MailboxParameters & Names & { readonly migrate_account_id?: string | undefined }
 
-/** One record serves both API versions: id, mail and index stay as they are. Its own webhooks go over to lite. */
+/** Both API versions share one user record, so id, mail and index stay. The user's webhooks become webhooks of lite. */
 async function migrate(call: Call, accountId: string, body: CreateParameters) {
   const { store, mailboxes } = call.engine
   const user = await store.users.get(call.developer.id, accountId)
   if (user === null) throw notFound('account', accountId)
-  // Of a body that is too long to be held, only the owner's node can do it.
+  // A call is passed on to the owner's node by its body, but not one whose body is too long to be held.
   if (!store.nodes.owns(user.id)) throw new AppError('account_unavailable', 'another process has the account')
   const accounts = await store.accounts.listByUser(user.id)
   const [account = null] = accounts
   call.concerns(user, account ?? undefined)
   const callback = statusCallbackOf(body)
-  for (const one of body.status_callback_url === undefined ? [] : accounts) await mailboxes.editAccount(one, callback)
+  if ('statusCallbackUrl' in callback) for (const one of accounts) await mailboxes.editAccount(one, callback)
   await mailboxes.editUser(user, { ...namesOf(body), ...(account === null ? callback : {}) })
   await call.engine.webhooks.toLite(user.id)
   return presentCreated(call, user, account)
