@@ -1,4 +1,4 @@
-/** Connect tokens of the application, of users and of email accounts, under three paths. */
+/** Connect tokens of the application, of users and of email accounts; 2.0 builds its tokens from the same routes. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -15,10 +15,10 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
+import { type ApiVersion, seconds, urlsOf } from '../addresses.ts'
 import { listStep, listText } from '../list-text.ts'
 import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser } from './find.ts'
-import { type ApiVersion, urlsOf, seconds } from '../addresses.ts'
 import { presentUser, userView } from './users.ts'
 
 export const tokenFields = {
@@ -35,7 +35,7 @@ export const tokenFields = {
   serverLabel: optional(z.string(), 'label of the email account, or source, once there is one'),
 } as const
 
-/** How an example of a used token differs from that of an unused one. */
+/** Fields of the used token among the examples; its other fields are those of the unused one. */
 export const exampleUsed = { used: 1_700_000_300, expires: false, serverLabel: examples.label } as const
 
 const tokenView = examples.view(
@@ -68,28 +68,22 @@ export const exampleToken = { callback_url: 'https://app.example.com/connected',
 
 type TokenParameters = z.output<z.ZodObject<typeof tokenParameters>>
 
-const createAnswer = (example: string) =>
-  examples.answer({
-    success: [z.boolean(), true],
-    token: [z.string(), examples.ids.token],
-    resource_url: [z.string(), example],
-    browser_redirect_url: [z.string(), examples.urls.redirect],
-  })
+/** The user of a token, the user's email accounts, and the one of them that the token is for or has made. */
+interface TokenOwner {
+  readonly user: UserRecord | null
+  readonly accounts: readonly AccountRecord[]
+  readonly account: AccountRecord | undefined
+}
 
-/** How one version of the API shows its tokens, and what it takes for one. */
+/** What differs between the API versions: request body, fields and view of a token. */
 export interface TokenForm<P extends TokenParameters = TokenParameters> {
   readonly view: z.ZodType<unknown, object>
   readonly body: z.ZodType<P>
   /** Address of a token, for the documents. */
   readonly example: string
-  /** What only this version shows. `user`: null while the token is unused. */
-  more(
-    call: Call,
-    token: ConnectTokenRecord,
-    user: UserRecord | null,
-    accounts: readonly AccountRecord[],
-  ): Readonly<Record<string, unknown>>
-  /** Of the source: those that are named; null = none. */
+  /** The fields that only this version has. */
+  more(call: Call, token: ConnectTokenRecord, owner: TokenOwner): Readonly<Record<string, unknown>>
+  /** The source options that the body names; null = none. */
   options(body: P): ConnectTokenRecord['options']
 }
 
@@ -97,24 +91,21 @@ const liteForm: TokenForm = {
   view: tokenView,
   body: z.object(tokenParameters).meta({ examples: [exampleToken] }),
   example: examples.urls.token,
-  more: (call, { accountId }, user, accounts) => ({
+  more: (call, { usedAt }, { user, accounts, account }) => ({
     account_lite: true,
-    ...(user === null
+    ...(user === null || usedAt === null
       ? {}
-      : given({
-          email_account_id: accounts.find(({ id }) => id === accountId)?.label,
-          user: presentUser(user, accounts, urlsOf(call)),
-        })),
+      : given({ email_account_id: account?.label, user: presentUser(user, accounts, urlsOf(call)) })),
   }),
   options: () => null,
 }
 
-/** The first page of the wizard: public, good as long as the token. */
+/** Address of the first page of the wizard. It is public, and valid as long as the token. */
 function redirectUrl({ baseUrl, developer }: Call, token: string): string {
   return `${connectUrl(baseUrl, token)}?developer_key=${encodeURIComponent(developer.apiKey)}`
 }
 
-/** No page is asked for: the newest thousand are listed. */
+/** The list has no pages; it ends after the newest thousand tokens. */
 const listed = 1000
 
 async function* tokenSteps(
@@ -131,7 +122,7 @@ async function* tokenSteps(
   }
 }
 
-/** Users and accounts of all these tokens are read in one query each. */
+/** Reads the users and accounts of all these tokens with one query each. */
 async function presentTokens(
   call: Call,
   found: readonly ConnectTokenRecord[],
@@ -142,25 +133,19 @@ async function presentTokens(
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
   const users = new Map((await store.users.several(ids)).map((user) => [user.id, user]))
   const accounts = Map.groupBy(await store.accounts.listByUsers(ids), ({ userId }) => userId)
-  // The rows of many callers may come in one turn of the loop.
+  // Rows of many callers may arrive in the same turn of the event loop.
   await yieldToLoop()
   return tokens.map((token) => {
     const user = users.get(token.userId ?? '') ?? null
     const own = user === null ? [] : (accounts.get(user.id) ?? [])
-    const account = own.find(({ id }) => id === token.accountId)
-    const isUsed = token.usedAt !== null
-    return { ...presentFacts(call, token, { user, account, isUsed }), ...more(call, token, isUsed ? user : null, own) }
+    const owner = { user, accounts: own, account: own.find(({ id }) => id === token.accountId) }
+    return { ...presentFacts(call, token, owner), ...more(call, token, owner) }
   })
 }
 
-interface TokenOwner {
-  readonly user: UserRecord | null
-  readonly account: AccountRecord | undefined
-  readonly isUsed: boolean
-}
-
-function presentFacts(call: Call, token: ConnectTokenRecord, { user, account, isUsed }: TokenOwner) {
-  // What the token does not name is that of its email account, once there is one.
+function presentFacts(call: Call, token: ConnectTokenRecord, { user, account }: TokenOwner) {
+  const isUsed = token.usedAt !== null
+  // A token without a status callback URL shows that of its email account, or of its user.
   const statusCallbackUrl = token.statusCallbackUrl ?? (account ?? user)?.statusCallbackUrl
   return given({
     token: token.token,
@@ -179,8 +164,8 @@ function presentFacts(call: Call, token: ConnectTokenRecord, { user, account, is
 }
 
 /**
- * Stored and good for 24 hours. The callback URL is opened by the end user's browser, so it may be a private address;
- * the others are called by us and are checked.
+ * Stores a new token, valid for 24 hours. The end user's browser opens the callback URL, so that may be a private
+ * address; this service calls the other URLs, so they are checked.
  */
 async function issueToken(
   { engine, developer, version }: Call,
@@ -191,9 +176,9 @@ async function issueToken(
   const there = await engine.store.tokens.count(developer.id)
   checkLimit(engine.config, 'MAILROOM_TOKENS_PER_DEVELOPER', 'connect tokens of one developer', there)
   const { status_callback_url: statusCallbackUrl = null } = body
-  const called = { status_callback_url: statusCallbackUrl || null, source_callback_url: options?.callbackUrl ?? null }
+  const called = { status_callback_url: statusCallbackUrl, source_callback_url: options?.callbackUrl }
   for (const [name, address] of Object.entries(called))
-    if (address !== null) await checkUrl(name, address, engine.config.MAILROOM_ALLOW_PRIVATE)
+    if (address) await checkUrl(name, address, engine.config.MAILROOM_ALLOW_PRIVATE)
   const token = newToken()
   const now = Date.now()
   await engine.store.tokens.create({
@@ -225,7 +210,7 @@ const levels: readonly Level[] = [
   },
 ]
 
-/** Where tokens are, and whose they are. */
+/** One level of tokens: its path, its owner, and the effect of the wizard, in words of the documents. */
 export interface Level {
   readonly base: `/${ApiVersion}/${string}connect_tokens`
   readonly of: string
@@ -249,7 +234,7 @@ async function findScope(call: Call, path: ScopePath): Promise<Scope> {
   return findAccount(call, path.id, path.label)
 }
 
-/** A token of this level: of the user or account in the path, when there is one. */
+/** 404 for a token of another API version, or of another user or account than the path names. */
 async function findToken(call: Call, path: ScopePath & { readonly token: string }): Promise<ConnectTokenRecord> {
   const { user, account } = await findScope(call, path)
   const token = await call.engine.store.tokens.get(call.developer.id, path.token)
@@ -267,8 +252,8 @@ const list = ({ base, of }: Level, form: Pick<TokenForm, 'view' | 'more'>) =>
     response: z.array(form.view),
     async handler({ path }, call) {
       const { user, account } = await findScope(call, path)
-      const owner = given({ version: call.version, userId: user?.id, accountId: account?.id })
-      return listText(call, tokenSteps(call, owner, form))
+      const filter = given({ version: call.version, userId: user?.id, accountId: account?.id })
+      return listText(call, tokenSteps(call, filter, form))
     },
   })
 
@@ -279,7 +264,12 @@ const create = <P extends TokenParameters>({ base, of, use }: Level, form: Token
       `Send the end user's browser to \`browser_redirect_url\`: the wizard there ${use}, and then the browser is sent on to ` +
       '`callback_url` with the token in the query. Good for 24 hours, for 20 tries, and once.',
     body: form.body,
-    response: createAnswer(form.example),
+    response: examples.answer({
+      success: [z.boolean(), true],
+      token: [z.string(), examples.ids.token],
+      resource_url: [z.string(), form.example],
+      browser_redirect_url: [z.string(), examples.urls.redirect],
+    }),
     async handler({ path, body }, call) {
       const token = await issueToken(call, await findScope(call, path), body, form.options(body))
       const resource_url = urlsOf(call).token(token)

@@ -1,16 +1,13 @@
-/**
- * /2.0/accounts, their sources, email addresses and connect tokens: users and email accounts of lite, in shapes of
- * their own.
- */
+/** /2.0/accounts with their sources, email addresses and connect tokens: users and email accounts in views of 2.0. */
 import { z } from 'zod'
 import {
   type AccountRecord,
-  type ConnectTokenRecord,
-  yieldToLoop,
   checkAddress,
+  type ConnectTokenRecord,
   defaultSourceOptions,
   notFound,
   type UserRecord,
+  yieldToLoop,
 } from '../../engine/index.ts'
 import { seconds, type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
@@ -143,12 +140,6 @@ const addressFields = {
   resource_url: [z.string(), examples.v2Urls.emailAddress],
 } as const
 const addressView = examples.view('EmailAddress', addressFields)
-const addedAnswer = examples.answer({ success: [z.boolean(), true], ...addressFields })
-
-const addBody = z.object({
-  email_address: email.meta({ description: 'address to add', examples: ['anna@example.net'] }),
-})
-const editBody = z.object({ primary: optional(flag, '1 = it becomes the first one') })
 
 function present(user: UserRecord, address: string, urls: Urls): z.input<typeof addressView> {
   return {
@@ -159,20 +150,14 @@ function present(user: UserRecord, address: string, urls: Urls): z.input<typeof 
   }
 }
 
-interface AddressPath {
-  readonly id: string
-  readonly email: string
-}
-
-/** In any case. */
-async function findAddress(call: Call, path: AddressPath) {
+/** Compares addresses without case: an account has them in lower case. */
+async function findAddress(call: Call, path: { readonly id: string; readonly email: string }) {
   const user = await findUser(call, path.id)
   const address = user.emailAddresses.find((one) => one === path.email.toLowerCase())
   if (address === undefined) throw notFound('email address', path.email)
   return { user, address }
 }
 
-/** What an account is found by. */
 const base = '/2.0/accounts/{id}/email_addresses'
 const one = `${base}/{email}` as const
 
@@ -188,8 +173,10 @@ const list = defineRoute(`GET ${base}`, {
 const add = defineRoute(`POST ${base}`, {
   summary: 'Add an email address to an account',
   description: 'One that it has already stays as it is.',
-  body: addBody,
-  response: addedAnswer,
+  body: z.object({
+    email_address: email.meta({ description: 'address to add', examples: ['anna@example.net'] }),
+  }),
+  response: examples.answer({ success: [z.boolean(), true], ...addressFields }),
   async handler({ path, body }, call) {
     const address = body.email_address.toLowerCase()
     const { id } = await findUser(call, path.id)
@@ -214,12 +201,12 @@ const get = defineRoute(`GET ${one}`, {
 
 const edit = defineRoute(`POST ${one}`, {
   summary: 'Make an email address the first one of its account',
-  body: editBody,
+  body: z.object({ primary: optional(flag, '1 = it becomes the first one') }),
   response: successAt(examples.v2Urls.emailAddress),
   async handler({ path, body }, call) {
     const { user, address } = await findAddress(call, path)
     if (body.primary === true) {
-      // one that is removed at the same time stays removed
+      // An address that another call has removed stays removed.
       await call.engine.store.users.editAddresses(user.id, (list) =>
         list.includes(address) ? [address, ...list.filter((one) => one !== address)] : list,
       )
@@ -248,7 +235,7 @@ export const emailAddressRoutes = deprecated('email addresses', [
   [remove, ''],
 ])
 
-/* Connect tokens: the wizard of lite, for a source with its options. */
+/* Connect tokens: as in lite, with the options of the source. */
 
 const tokenView = examples.view(
   'ConnectToken20',
@@ -280,12 +267,9 @@ const tokenForm: TokenForm<z.output<typeof tokenBody>> = {
   view: tokenView,
   body: tokenBody,
   example: examples.v2Urls.token,
-  more: (call, token, user, accounts) => ({
-    ...presentOptions(
-      token,
-      accounts.find(({ id }) => id === token.accountId),
-    ),
-    account: user === null ? [] : presentOwner(user, accounts, urlsOf(call)),
+  more: (call, token, { user, accounts, account }) => ({
+    ...presentOptions(token, account),
+    account: user === null || token.usedAt === null ? [] : presentOwner(user, accounts, urlsOf(call)),
   }),
   options: (wanted) =>
     optionsOf({
@@ -298,7 +282,7 @@ const tokenForm: TokenForm<z.output<typeof tokenBody>> = {
     }) ?? null,
 }
 
-/** What the token does not name is that of its source, once there is one. */
+/** An option that the token does not name has the value of its source, if there is one, else the default. */
 function presentOptions(token: ConnectTokenRecord, source: AccountRecord | undefined) {
   const { callbackUrl, syncAllFolders, expungeOnDeletedFlag, rawFileList } = {
     ...(source?.options ?? defaultSourceOptions),
@@ -322,7 +306,7 @@ const tokenLevels = [
   },
 ] as const
 
-/** Where the original has one token of the application, besides. */
+/** The original also serves single tokens of the application below this path, but no list and no POST. */
 const belowAccounts = tokenRoutesOf({ ...tokenLevels[0], base: '/2.0/accounts/connect_tokens' }, tokenForm).filter(
   ({ path }) => path.endsWith('/{token}'),
 )
