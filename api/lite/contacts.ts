@@ -1,4 +1,4 @@
-/** /lite/users/{id}/contacts: with whom the user exchanges mail, counted as mail arrives and by the back-fill. */
+/** /lite/users/{id}/contacts: the people whom a user exchanges mail with. Arriving mail and backfills count them. */
 import { z } from 'zod'
 import {
   contactId,
@@ -32,21 +32,6 @@ export const contactFields = {
 
 const contactView = examples.view('Contact', contactFields)
 
-const listAnswer = examples.answer({ contacts: [z.array(contactView), [examples.exampleOf(contactView)]] })
-
-const sortBy = choice(['total_count', 'direct_count', 'indirect_count'])
-
-const listQuery = z.object({
-  sort_by: sortBy.default('total_count').meta({
-    description:
-      'count to sort by: `total_count` of all messages with the contact, `indirect_count` of those received from the contact, ' +
-      '`direct_count` of those received and replied to',
-  }),
-  sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
-  limit: limitOf(100),
-  offset,
-})
-
 const base = '/lite/users/{id}/contacts'
 
 export function presentContact(contact: ContactRecord): z.input<typeof contactView> {
@@ -68,8 +53,19 @@ const list = defineRoute(`GET ${base}`, {
     '`total_count`: all messages with the contact, in From, To, Cc or Bcc; `indirect_count`: received from the contact; ' +
     '`direct_count`: received and replied to. Drafts, junk and what lies in the trash when it is first seen count for nobody. The counts do not go down when mail is deleted; they lose the part of an email account when it is removed. They grow while the mail of an email account is read ' +
     'for the first time; until then an empty page and an unknown contact are a 503 that says how far the reading is.',
-  query: listQuery,
-  response: listAnswer,
+  query: z.object({
+    sort_by: choice(['total_count', 'direct_count', 'indirect_count'])
+      .default('total_count')
+      .meta({
+        description:
+          'count to sort by: `total_count` of all messages with the contact, `indirect_count` of those received from the contact, ' +
+          '`direct_count` of those received and replied to',
+      }),
+    sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
+    limit: limitOf(100),
+    offset,
+  }),
+  response: examples.answer({ contacts: [z.array(contactView), [examples.exampleOf(contactView)]] }),
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
     const contacts = await listContacts(call, user, query.sort_by, query.sort_order, query)
@@ -95,7 +91,7 @@ export async function listContacts(
   return store.contacts.list(id, sortBy, order, page, length)
 }
 
-/** `name`: id or address. */
+/** `name`: id or address of the contact. An unknown one is a 503 while mail of the user is read for the first time. */
 export async function findContact(call: Call, userId: string, name: string): Promise<ContactRecord> {
   const user = await findUser(call, userId)
   const id = name.includes('@') ? contactId(user.id, name) : name
@@ -105,7 +101,7 @@ export async function findContact(call: Call, userId: string, name: string): Pro
   throw notFound('contact', name)
 }
 
-/** Of all the user's email accounts. */
+/** Throws `account_unavailable` while one of the user's email accounts is read for the first time. */
 export async function mailMustBeRead(call: Call, userId: string): Promise<void> {
   for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account, null)
 }

@@ -1,4 +1,4 @@
-/** Contacts of 2.0: those of lite under `matches`, and the mail that is exchanged with one. */
+/** /2.0/accounts/{id}/contacts: the contacts of lite, and the files, messages and threads exchanged with a contact. */
 import { z } from 'zod'
 import { type ContactRecord, thumbnail } from '../../engine/index.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
@@ -23,7 +23,7 @@ const fields = {
 const matchView = examples.view('Match', fields)
 const contactView = examples.view('Contact20', { ...fields, emails: [z.array(z.string()), ['ben@example.org']] })
 
-/** What each of them sorts by in lite. */
+/** Count of 2.0 → the count of lite that the store sorts by. */
 const sorts = {
   count: 'total_count',
   total_count: 'total_count',
@@ -32,41 +32,11 @@ const sorts = {
   direct_count: 'direct_count',
 } as const
 
-/** What is stored of a contact is the time of the newest message received from it: of others nothing could be said. */
+/** Of a contact's times the store has only that of the newest message received: too little for a filter by time. */
 const refused = documented(
   z.undefined({ error: 'contacts are not filtered by time; list the messages of that time' }).optional(),
   { type: 'string', not: {}, description: 'not served: a 400' },
 )
-
-const listQuery = z.object({
-  search: optional(
-    filledText,
-    'only contacts whose name or address holds this text; those with the most mail first',
-    'ben',
-  ),
-  sort_by: choice(Object.keys(sorts) as (keyof typeof sorts)[])
-    .default('count')
-    .meta({ description: 'count to sort by, without `search`' }),
-  sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
-  active_before: refused,
-  active_after: refused,
-  limit: limitOf(100),
-  offset,
-})
-
-const listAnswer = examples.answer({
-  query: [
-    z.object({
-      search: z.string().optional(),
-      sort_by: z.string(),
-      sort_order: z.string(),
-      limit: z.int(),
-      offset: z.int(),
-    }),
-    { sort_by: 'count', sort_order: 'desc', limit: 100, offset: 0 },
-  ],
-  matches: [z.array(matchView), [examples.exampleOf(matchView)]],
-})
 
 function present(contact: ContactRecord, urls: Urls): z.input<typeof matchView> {
   const { email, totalCount, indirectCount, userId } = contact
@@ -85,8 +55,34 @@ const one = `${base}/{email}` as const
 
 const list = defineRoute(`GET ${base}`, {
   summary: 'List the contacts of an account',
-  query: listQuery,
-  response: listAnswer,
+  query: z.object({
+    search: optional(
+      filledText,
+      'only contacts whose name or address holds this text; those with the most mail first',
+      'ben',
+    ),
+    sort_by: choice(Object.keys(sorts) as (keyof typeof sorts)[])
+      .default('count')
+      .meta({ description: 'count to sort by, without `search`' }),
+    sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
+    active_before: refused,
+    active_after: refused,
+    limit: limitOf(100),
+    offset,
+  }),
+  response: examples.answer({
+    query: [
+      z.object({
+        search: z.string().optional(),
+        sort_by: z.string(),
+        sort_order: z.string(),
+        limit: z.int(),
+        offset: z.int(),
+      }),
+      { sort_by: 'count', sort_order: 'desc', limit: 100, offset: 0 },
+    ],
+    matches: [z.array(matchView), [examples.exampleOf(matchView)]],
+  }),
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
     const found =
