@@ -1,4 +1,4 @@
-/** …/email_accounts/{label}/folders. The list comes from the index; a new folder is made on the mail server. */
+/** …/email_accounts/{label}/folders: lists folders from the index, and creates folders on the mail server. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -11,13 +11,13 @@ import {
   type SpecialUse,
   usualDelimiter,
 } from '../../engine/index.ts'
-import * as examples from '../examples.ts'
-import { listText, stepsOf } from '../list-text.ts'
-import { keptAnswer } from '../kept-answers.ts'
-import { type Call, defineRoute, JsonText, tagged } from '../route.ts'
-import { documented, flag, optional, text, successAt } from '../values.ts'
-import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
+import * as examples from '../examples.ts'
+import { keptAnswer } from '../kept-answers.ts'
+import { listText, stepsOf } from '../list-text.ts'
+import { type Call, defineRoute, JsonText, tagged } from '../route.ts'
+import { documented, flag, optional, successAt, text } from '../values.ts'
+import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 
 export const folderFields = {
   name: [z.string(), 'INBOX'],
@@ -33,7 +33,7 @@ const folderView = examples.view('Folder', {
   resource_url: [z.string(), `${examples.urls.account}/folders/INBOX`],
 })
 
-/** One character that stands between the levels of the name, when that is not '/'. */
+/** The character between the levels of a folder's name, unless it is '/'. */
 export const delimiter = documented(
   text.refine((value) => Array.from(value).length <= 1, 'expected one character'),
   {
@@ -43,14 +43,10 @@ export const delimiter = documented(
   },
 ).optional()
 
-const listQuery = z.object({
-  include_names_only: optional(flag, '1 = only the names, without counts'),
-})
 const nameOnly = examples.answer({ name: [z.string(), 'INBOX'] })
 const folderQuery = z.object({ delimiter })
-const createAnswer = successAt(examples.urls.newFolder)
 
-/** What XLIST had for an RFC 6154 special use, where that is another name. */
+/** XLIST names that differ from the special use of RFC 6154. */
 const otherXlistNames: Partial<Record<SpecialUse, string>> = {
   '\\All': '\\AllMail',
   '\\Flagged': '\\Starred',
@@ -82,7 +78,7 @@ export function presentFolder(folder: FolderRecord, account: AccountRecord, urls
 
 const base = '/lite/users/{id}/email_accounts/{label}/folders'
 
-/** The folders as stored; an account that has not been listed yet is listed now. */
+/** The stored folders. If none are stored yet, the mail server is asked for its list. */
 export async function foldersOf(call: Call, { user, account }: Mailbox): Promise<FolderRecord[]> {
   const stored = await call.engine.store.folders.list(account.id)
   if (stored.length > 0) return stored
@@ -92,7 +88,7 @@ export async function foldersOf(call: Call, { user, account }: Mailbox): Promise
 
 const list = defineRoute(`GET ${base}`, {
   summary: 'List the folders of an email account',
-  query: listQuery,
+  query: z.object({ include_names_only: optional(flag, '1 = only the names, without counts') }),
   response: z.array(z.union([folderView, nameOnly])),
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
@@ -121,7 +117,7 @@ const create = defineRoute(`POST ${base}/{folder+}`, {
   summary: 'Create a folder',
   description: 'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
   query: folderQuery,
-  response: createAnswer,
+  response: successAt(examples.urls.newFolder),
   errors: [409],
   handler: ({ path, query }, call) => createFolder(call, path, query.delimiter),
 })
@@ -137,13 +133,13 @@ export async function createFolder(call: Call, path: FolderPath, between: string
   const { account, user } = mailbox
   const wanted = newServerPath(path.folder, usualDelimiter(await foldersOf(call, mailbox)), between)
   call.touchesImap(user)
-  // Whether there is one already the server knows: the index may not have heard of what others made or removed.
+  // The server decides whether the folder exists: other clients may have created or removed it since the last sync.
   const making = call.engine.accounts.createFolder(account.id, wanted)
   const folder = await making.catch((error: unknown) => nameRefused(path.folder, error))
   return { success: true, resource_url: urlsOf(call).folder(account, folderName(folder)) }
 }
 
-/** RFC 5530 codes of a refusal that is not for the name: rights, room, and trouble of the server's own. */
+/** RFC 5530 codes of a refusal for another reason than the name: permissions, quota, and errors of the server. */
 const otherReasons: ReadonlySet<unknown> = new Set([
   'NOPERM',
   'CONTACTADMIN',
@@ -155,7 +151,7 @@ const otherReasons: ReadonlySet<unknown> = new Set([
   'CORRUPTION',
 ])
 
-/** A NO or BAD of the server to CREATE; without a code it is for the name. */
+/** Turns the server's refusal of CREATE into an error of the name, unless its response code gives another reason. */
 function nameRefused(name: string, error: unknown): never {
   if (isAppError(error, 'conflict')) throw new AppError('conflict', `folder ${name} exists already`, { cause: error })
   if (!isAppError(error, 'server_refused') && !isAppError(error, 'not_found')) throw error

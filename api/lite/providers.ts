@@ -1,6 +1,6 @@
 /**
- * Mail providers, in lite and in 2.0: the IMAP settings that are known of an email address (discovery), and the
- * developer's own OAuth applications (oauth_providers).
+ * Mail providers, in lite and 2.0: finds the IMAP settings of an email address (discovery), and keeps the developer's
+ * OAuth applications (oauth_providers).
  */
 import { z } from 'zod'
 import {
@@ -12,8 +12,8 @@ import {
   type OAuthProviderRecord,
   providerTypes,
 } from '../../engine/index.ts'
-import * as examples from '../examples.ts'
 import { type ApiVersion, type Urls, urlsOf } from '../addresses.ts'
+import * as examples from '../examples.ts'
 import { defineRoute, deprecated, tagged } from '../route.ts'
 import { choice, email, flag, lineText, optional, success } from '../values.ts'
 
@@ -106,7 +106,7 @@ const createAnswer = examples.answer({
   resource_url: [z.string(), examples.urls.provider],
 })
 
-/** In 2.0 also in the singular. */
+/** 2.0 also has the path in the singular. */
 type Base = '/lite/oauth_providers' | '/2.0/oauth_providers' | '/2.0/oauth_provider'
 
 function present(provider: OAuthProviderRecord, urls: Urls): z.input<typeof providerView> {
@@ -136,24 +136,20 @@ const create = (base: Base) =>
     body: createBody,
     response: createAnswer,
     async handler({ body }, call) {
-      const { engine, developer } = call
+      const { developer } = call
+      const { config, store, sealer } = call.engine
       const { provider_consumer_key: consumerKey, provider_consumer_secret: secret } = body
-      const { config, store } = engine
       const others = (await store.providers.list(developer.id)).filter((one) => one.consumerKey !== consumerKey)
       checkLimit(config, 'MAILROOM_PROVIDERS_PER_DEVELOPER', 'OAuth providers of one developer', others.length)
       await store.providers.put({
         developerId: developer.id,
         consumerKey,
-        sealedSecret: engine.sealer.seal(secret, `${developer.id}:${consumerKey}`),
+        sealedSecret: sealer.seal(secret, `${developer.id}:${consumerKey}`),
         shownSecret: abbreviated(secret),
         type: body.type,
         createdAt: Date.now(),
       })
-      return {
-        success: true,
-        provider_consumer_key: consumerKey,
-        resource_url: urlsOf(call).provider(consumerKey),
-      }
+      return { success: true, provider_consumer_key: consumerKey, resource_url: urlsOf(call).provider(consumerKey) }
     },
   })
 
