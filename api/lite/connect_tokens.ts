@@ -18,7 +18,7 @@ import { type Call, defineRoute, tagged } from '../route.ts'
 import { type ApiVersion, seconds, urlsOf } from '../addresses.ts'
 import { listStep, listText } from '../list-text.ts'
 import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
-import { findAccount, findUser } from './find.ts'
+import { findAccount, findUser, type Mailbox } from './find.ts'
 import { presentUser, userView } from './users.ts'
 
 export const tokenFields = {
@@ -169,7 +169,7 @@ function presentFacts(call: Call, token: ConnectTokenRecord, { user, account }: 
  */
 async function issueToken(
   { engine, developer, version }: Call,
-  { user, account }: Scope,
+  { user, account }: Partial<Mailbox>,
   body: TokenParameters,
   options: ConnectTokenRecord['options'],
 ): Promise<string> {
@@ -217,21 +217,15 @@ export interface Level {
   readonly use: string
 }
 
-interface Scope {
-  readonly user: UserRecord | null
-  readonly account: AccountRecord | null
-}
-
 /** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
 interface ScopePath {
   readonly id?: string
   readonly label?: string
 }
 
-async function findScope(call: Call, path: ScopePath): Promise<Scope> {
-  if (path.id === undefined) return { user: null, account: null }
-  if (path.label === undefined) return { user: await findUser(call, path.id), account: null }
-  return findAccount(call, path.id, path.label)
+async function findScope(call: Call, { id, label }: ScopePath): Promise<Partial<Mailbox>> {
+  if (id === undefined) return {}
+  return label === undefined ? { user: await findUser(call, id) } : findAccount(call, id, label)
 }
 
 /** 404 for a token of another API version, or of another user or account than the path names. */
@@ -240,8 +234,8 @@ async function findToken(call: Call, path: ScopePath & { readonly token: string 
   const token = await call.engine.store.tokens.get(call.developer.id, path.token)
   const here =
     token?.version === call.version &&
-    (user === null || token.userId === user.id) &&
-    (account === null || token.accountId === account.id)
+    (user === undefined || token.userId === user.id) &&
+    (account === undefined || token.accountId === account.id)
   if (!here) throw notFound('connect token', path.token)
   return token
 }
