@@ -43,30 +43,26 @@ const changeView = examples.view('Change', {
   resource_url: [z.string(), examples.urls.message],
 })
 
-const changesQuery = z.object({
-  since: optional(
-    text,
-    'cursor of an earlier answer; absent = from the oldest change that is kept, `now` = what is new from here on',
-    'now',
-  ),
-  limit: limitOf(100, 1000),
-})
-
-const changesAnswer = examples.answer({
-  changes: [z.array(changeView), [examples.exampleOf(changeView)]],
-  cursor: [z.string(), 'eyJhIjoxMDQyfQ'],
-  more: [z.boolean(), false, 'there are more right now'],
-  gap: [z.boolean(), false, 'changes after the cursor are not kept any more'],
-})
-
 const list = defineRoute('GET /lite/users/{id}/changes', {
   summary: 'Read the change log of a user, as a page or as a stream',
   description:
     'Messages received, sent, filed, flagged, deleted, through this API too, over all email accounts of the user, oldest first. Ask again with the answered ' +
     '`cursor`. With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on with what happens: each has its ' +
     'event as its name and the cursor as its id; come back with `Last-Event-ID` and nothing is lost. A user has at most 16 streams at once, a developer 200; more are a 429. Changes are kept for 30 days.',
-  query: changesQuery,
-  response: changesAnswer,
+  query: z.object({
+    since: optional(
+      text,
+      'cursor of an earlier answer; absent = from the oldest change that is kept, `now` = what is new from here on',
+      'now',
+    ),
+    limit: limitOf(100, 1000),
+  }),
+  response: examples.answer({
+    changes: [z.array(changeView), [examples.exampleOf(changeView)]],
+    cursor: [z.string(), 'eyJhIjoxMDQyfQ'],
+    more: [z.boolean(), false, 'there are more right now'],
+    gap: [z.boolean(), false, 'changes after the cursor are not kept any more'],
+  }),
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
     if (wantsEvents(call)) return openStream(call, user, query.since)
@@ -120,11 +116,6 @@ function readCursor(parameter: string, text: string): Cursor {
   }
 }
 
-interface Log {
-  readonly account: AccountRecord
-  readonly changes: readonly ChangeRecord[]
-}
-
 /**
  * An account that the cursor lacks is read from its oldest kept change; removed accounts drop out of the cursor. Each
  * step has the cursor after its change; `cursor` is the one after the page.
@@ -153,7 +144,7 @@ async function readPage(store: Store, accounts: readonly AccountRecord[], after:
 }
 
 /** Sorts by time without reordering any log: a change counts as no older than the changes before it in its log. */
-function merged(logs: readonly Log[]) {
+function merged(logs: readonly { readonly account: AccountRecord; readonly changes: readonly ChangeRecord[] }[]) {
   const all = logs.flatMap(({ account, changes }) => {
     let at = 0
     return changes.map((change) => {
