@@ -1,6 +1,6 @@
 /**
- * /2.0/accounts/{id}/sources/{label}/folders: the folders of lite, with their attributes; made, removed, and emptied of
- * what is \Deleted. /2.0/…/sync: how far those of each source are read, and a look at the mail server now.
+ * /2.0/accounts/{id}/sources/{label}/folders: the folders of lite with their attributes; creates, removes and expunges
+ * them. /2.0/…/sync: how far the folders of each source are read, and a sync on demand.
  */
 import { z } from 'zod'
 import {
@@ -21,7 +21,7 @@ import { type Call, defineRoute, deprecated } from '../route.ts'
 import { flag, optional, success, successAt } from '../values.ts'
 import { findAnyFolder, findShownFolder, isShownFolder } from './find.ts'
 
-/** Name on the wire, and as the mail server lists it (RFC 9051 section 7.3.1). */
+/** Attributes that the mail server lists (RFC 9051 section 7.3.1), under the same names on the wire. */
 const attributeNames = ['HasChildren', 'HasNoChildren', 'Noinferiors', 'Marked', 'Noselect'] as const
 type Attributes = Readonly<Record<(typeof attributeNames)[number], boolean>>
 
@@ -40,9 +40,8 @@ const folderView = examples.view('SourceFolder', {
   resource_url: [z.string(), `${examples.v2Urls.source}/folders/INBOX`],
 })
 
-const extended = { include_extended_counts: optional(flag, '1 = with the number of unseen messages') }
-const listQuery = z.object(extended)
-const folderQuery = z.object({ delim: delimiter, ...extended })
+const listQuery = z.object({ include_extended_counts: optional(flag, '1 = with the number of unseen messages') })
+const writeQuery = z.object({ delim: delimiter })
 
 function present(
   folder: FolderRecord,
@@ -52,16 +51,16 @@ function present(
 ): z.input<typeof folderView> {
   const { nb_unseen_messages, ...shown } = presentFolder(folder, account, urls)
   const listed = new Set(folder.attributes.map((attribute) => attribute.replace('\\', '').toLowerCase()))
-  const has = (name: string): boolean => listed.has(name.toLowerCase())
   return {
     ...shown,
     ...(withUnseen === true ? { nb_unseen_messages } : {}),
     delim: folder.delimiter,
-    attributes: Object.fromEntries(attributeNames.map((name) => [name, has(name)])) as Attributes,
+    attributes: Object.fromEntries(attributeNames.map((name) => [name, listed.has(name.toLowerCase())])) as Attributes,
   }
 }
 
 const base = '/2.0/accounts/{id}/sources/{label}/folders'
+const one = `${base}/{folder+}` as const
 
 const list = defineRoute(`GET ${base}`, {
   summary: 'List the folders of a source',
@@ -80,9 +79,9 @@ const list = defineRoute(`GET ${base}`, {
   },
 })
 
-const get = defineRoute(`GET ${base}/{folder+}`, {
+const get = defineRoute(`GET ${one}`, {
   summary: 'Get a folder',
-  query: folderQuery,
+  query: z.object({ ...writeQuery.shape, ...listQuery.shape }),
   response: folderView,
   async handler({ path, query }, call) {
     const { account } = await findAccount(call, path.id, path.label)
@@ -90,9 +89,6 @@ const get = defineRoute(`GET ${base}/{folder+}`, {
     return present(folder, account, urlsOf(call), query.include_extended_counts)
   },
 })
-
-const writeQuery = z.object({ delim: delimiter })
-const one = `${base}/{folder+}` as const
 
 const create = (method: 'PUT' | 'POST') =>
   defineRoute(`${method} ${one}`, {
@@ -156,7 +152,7 @@ const folderState = examples.answer({
   last_sync_stop: [z.int(), examples.time, 'when the folder was last read; 0 = never'],
 })
 
-/** By label of the source, then by folder. */
+/** Label of the source → name of the folder → its state. */
 const syncView = z
   .record(z.string(), z.record(z.string(), folderState))
   .meta({ examples: [{ [examples.label]: { INBOX: examples.exampleOf(folderState) } }] })
@@ -189,20 +185,15 @@ async function stateOf(call: Call, accounts: readonly AccountRecord[]): Promise<
   return Object.fromEntries(await Promise.all(states))
 }
 
-/** The list of folders, and INBOX; what has changed in others is read by itself soon. */
+/** Reads the list of folders and INBOX. Changes in other folders follow at the next poll. */
 async function look(call: Call, account: AccountRecord): Promise<void> {
   call.touchesImap({ id: account.userId })
   await call.engine.accounts.refreshFolders(account.id)
   await call.engine.accounts.syncFolder(account.id, 'INBOX')
 }
 
-interface SyncPath {
-  readonly id: string
-  /** Absent: all sources of the account. */
-  readonly label?: string
-}
-
-async function sourcesOf(call: Call, { id, label }: SyncPath) {
+/** Without a label: all sources of the account. */
+async function sourcesOf(call: Call, { id, label }: { readonly id: string; readonly label?: string }) {
   if (label !== undefined) {
     const { account } = await findAccount(call, id, label)
     return { accounts: [account], url: urlsOf(call).account(account) }
@@ -211,7 +202,9 @@ async function sourcesOf(call: Call, { id, label }: SyncPath) {
   return { accounts: await call.engine.store.accounts.listByUser(user.id), url: urlsOf(call).user(user) }
 }
 
-type SyncBase = '/2.0/accounts/{id}/sync' | '/2.0/accounts/{id}/sources/{label}/sync'
+const ofAccount = '/2.0/accounts/{id}/sync'
+const ofSource = '/2.0/accounts/{id}/sources/{label}/sync'
+type SyncBase = typeof ofAccount | typeof ofSource
 
 const state = (base: SyncBase, of: string) =>
   defineRoute(`GET ${base}`, {
@@ -225,7 +218,7 @@ const start = (base: SyncBase, of: string, more: string) =>
     summary: `Look at the mail of ${of} now`,
     description: `Reads the list of folders and INBOX now; what has changed in other folders follows by itself within a poll.${more}`,
     response: syncAnswer,
-    /** Throws when none of them could be looked at. */
+    /** Throws when the mail server of every source fails. */
     async handler({ path }, call) {
       const { accounts, url } = await sourcesOf(call, path)
       const looks = await Promise.allSettled(accounts.map((account) => look(call, account)))
@@ -241,19 +234,11 @@ const start = (base: SyncBase, of: string, more: string) =>
     },
   })
 
-const ofAccount = '/2.0/accounts/{id}/sync'
-const ofSource = '/2.0/accounts/{id}/sources/{label}/sync'
+const partly = ' A source whose mail server does not answer is not among `synced_sources`.'
 
 export const syncRoutes = deprecated('sync', [
   [state(ofAccount, 'each source of an account'), ''],
-  [
-    start(
-      ofAccount,
-      'all sources of an account',
-      ' A source whose mail server does not answer is not among `synced_sources`.',
-    ),
-    '',
-  ],
+  [start(ofAccount, 'all sources of an account', partly), ''],
   [state(ofSource, 'a source'), ''],
   [start(ofSource, 'a source', ''), ''],
 ])
