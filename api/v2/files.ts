@@ -1,4 +1,4 @@
-/** /2.0/accounts/{id}/files: attachments of one source, each a resource of its own. */
+/** /2.0/accounts/{id}/files: the attachments of a source as resources of their own. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -9,12 +9,13 @@ import {
   type MessageRecord,
   nameMessage,
   notFound,
+  type Page,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { attachmentOf, download, linkTo } from '../lite/messages/parts.ts'
 import { type MessageViewer, pathsOf, peopleOf, viewerOf } from '../lite/messages/present.ts'
 import { messageFields } from '../lite/messages/schema.ts'
-import { findAccount, kinds, type Located } from '../lite/find.ts'
+import { findAccount, kinds } from '../lite/find.ts'
 import { listingOf, reachOf } from '../lite/messages/list.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../route.ts'
 import { flag, limitOf, offset, optional } from '../values.ts'
@@ -40,10 +41,7 @@ export const fileView = examples.view('File', {
   ...envelopeFields,
 })
 
-export const fileListQuery = z.object({
-  ...fileParametersOf('files'),
-  ...fileFilters,
-})
+export const fileListQuery = z.object({ ...fileParametersOf('files'), ...fileFilters })
 
 type FileQuery = z.output<typeof fileListQuery>
 
@@ -53,13 +51,11 @@ export async function listFiles(call: Call, id: string, wanted: FileQuery): Prom
   return filesIn(call, account, wanted, (file, message) => isWanted(file) && isIndexedWithin(message, wanted))
 }
 
-type FilePick = (file: AttachmentRecord, message: MessageRecord) => boolean
-
 async function filesIn(
   call: Call,
   account: AccountRecord,
-  wanted: z.output<typeof pageQuery> & Partial<FileQuery>,
-  isWanted: FilePick,
+  wanted: Page & Partial<FileQuery>,
+  isWanted: (file: AttachmentRecord, message: MessageRecord) => boolean,
 ): Promise<z.input<typeof fileView>[]> {
   const { folders, query, mustBeWhole } = await listingOf(call, account, undefined, wanted, v2Form)
   const attached = { ...query, hasAttachments: true }
@@ -83,13 +79,8 @@ function presentFile(message: MessageRecord, file: AttachmentRecord, viewer: Mes
   }
 }
 
-interface FilePath {
-  readonly id: string
-  readonly file_id: string
-}
-
-/** Of whichever source. 404 in the words of the call. */
-async function findFile(call: Call, { id, file_id }: FilePath): Promise<Located & { readonly file: AttachmentRecord }> {
+/** Finds a file in any source of the account. A missing message or attachment is a 404 of the file. */
+async function findFile(call: Call, { id, file_id }: { readonly id: string; readonly file_id: string }) {
   const [, message_id, index] = /^([0-9a-f]{24})-(\d{1,6})$/.exec(file_id) ?? []
   try {
     if (message_id === undefined || index === undefined) throw notFound('file', file_id)
@@ -124,7 +115,7 @@ const get = defineRoute(`GET ${base}/{file_id}`, {
 
 const pageQuery = z.object({ limit: limitOf(100), offset })
 
-/** Other files of the source, the newest first, for which `keyOf` gives the same. */
+/** The other files of the source with the same key, newest first; `keyOf` makes the key of a `main_file_name`. */
 const alike = (part: 'related' | 'revisions', summary: string, description: string, keyOf: (main: string) => string) =>
   defineRoute(`GET ${base}/{file_id}/${part}`, {
     summary,
@@ -156,18 +147,16 @@ const related = alike(
   (main) => main.replace(/(?<=.)\.[^.]*$/, ''),
 )
 
-const contentQuery = z.object({
-  as_link: optional(
-    flag,
-    '1 = answer the bare address of the file as text/uri-list, good for 15 minutes without a key; absent = the header Accept decides',
-  ),
-})
-
 const content = defineRoute(`GET ${base}/{file_id}/content`, {
   summary: 'Download a file',
   description:
     'The bytes as they were sent. With `as_link=1`, or `Accept: text/uri-list`, the bare address of the file as text/uri-list: it needs no authentication and expires.',
-  query: contentQuery,
+  query: z.object({
+    as_link: optional(
+      flag,
+      '1 = answer the bare address of the file as text/uri-list, good for 15 minutes without a key; absent = the header Accept decides',
+    ),
+  }),
   response: 'binary',
   async handler({ path, query }, call) {
     const located = await findFile(call, path)

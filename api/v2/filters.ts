@@ -1,4 +1,4 @@
-/** Filters of 2.0 that no index serves: what the others let through is looked at message by message. */
+/** Filters of 2.0 that no index serves: the messages that the other filters find are checked one by one. */
 import {
   type AccountRecord,
   type AttachmentRecord,
@@ -11,7 +11,7 @@ import { flagsIn, type Sieve } from '../lite/messages/present.ts'
 import type { Wishes } from '../lite/messages/schema.ts'
 import { endOfSecond, filledText, flag, integer, optional, timestampOrDate } from '../values.ts'
 
-/** Two parameters, `<name>_before` and `<name>_after`, both ends inclusive. */
+/** The parameters `<name>_before` and `<name>_after`, both inclusive. */
 export function timesOf<N extends string>(name: N, what: string) {
   const time = (end: 'before' | 'after') =>
     optional(timestampOrDate, `only ${what} at this time or ${end}: Unix timestamp, or mm/dd/yyyy (UTC)`)
@@ -27,7 +27,7 @@ export const indexedParameters = timesOf('indexed', 'mail that was indexed here'
 
 const named = 'of this name: wildcards like `*.pdf`, a regular expression between slashes, or a comma-separated list'
 
-/** `what`: files, or messages with a file. */
+/** `what`: the noun of the descriptions. */
 export const fileParametersOf = (what: string) => ({
   file_name: optional(filledText, `only ${what} ${named}`, '*.pdf'),
   file_size_min: optional(integer(0), `only ${what} of so many bytes or more, as they are transferred`),
@@ -40,14 +40,14 @@ export function isIndexedWithin({ indexedAt }: MessageRecord, wanted: Wishes): b
   return isWithin(indexedAt, wanted.indexed_after, wanted.indexed_before)
 }
 
-/** Of those that the source shows. Throws `bad_request` for a bad pattern. */
+/** Lets the wanted files through that the source shows. Throws `bad_request` for a bad pattern. */
 export function fileFilter(account: AccountRecord, wanted: Wishes): (file: AttachmentRecord) => boolean {
   const { file_name: name, file_size_min: least = 0, file_size_max: most = Infinity } = wanted
   const isNamed = name === undefined ? () => true : compileFileName('file_name', name)
   return (file) => isShownFile(account, file) && file.size >= least && file.size <= most && isNamed(file.fileName)
 }
 
-/** null when nothing of it is asked for. One file of the message fulfils all that is asked of files. */
+/** null when no such filter is set. All filters of files must fit the same file of a message. */
 export function sieveOf(account: AccountRecord, folder: FolderRecord | null, wanted: Wishes): Sieve | null {
   const { flag_seen: seen, file_name, file_size_min, file_size_max, indexed_before, indexed_after } = wanted
   const hasAttachments = [file_name, file_size_min, file_size_max].some((one) => one !== undefined)

@@ -1,9 +1,9 @@
 /**
- * From paths of 2.0 to records.
+ * Finds the records that paths of 2.0 name.
  *
- * What 2.0 hides unless the source says otherwise: folders whose use is \Trash or \Drafts and what lies only there
- * (sync_all_folders), images of signatures and winmail.dat (raw_file_list). With expunge_on_deleted_flag it hides what
- * is flagged \Deleted. Hidden is what is not listed: a message that is named by its id is answered.
+ * Lists of 2.0 hide folders of the uses \Trash and \Drafts, and messages that lie only there, unless the source has
+ * sync_all_folders; images of signatures and winmail.dat, unless it has raw_file_list; and with expunge_on_deleted_flag
+ * messages that are flagged \Deleted. A call that names a hidden message by its id gets it.
  */
 import {
   type AccountRecord,
@@ -35,19 +35,19 @@ export function hiddenPlaces(account: AccountRecord, folders: readonly FolderRec
   return { folderIds: hidden.map(({ id }) => id), deleted: account.options.expungeOnDeletedFlag }
 }
 
-/** For one of its places. */
+/** Whether lists show the message: for one of its placements at least. */
 export function isShownMessage({ placements }: MessageRecord, { folderIds, deleted }: HiddenPlaces): boolean {
   return placements.some((place) => !folderIds.includes(place.folderId) && !(deleted && isMarked(place)))
 }
 
-/** By its name, or by its use: \Sent as RFC 6154 has it, or as XLIST had it. Shown or hidden. */
+/** Finds a shown or hidden folder by its name, or by its special use as RFC 6154 or XLIST spells it. */
 export const findAnyFolder: typeof findFolder = async (call, account, name, delimiter, known) => {
   const folders = known ?? (await call.engine.store.folders.list(account.id))
   const found = name.startsWith('\\') ? byUse(folders, name) : null
   return found ?? findFolder(call, account, name, delimiter, folders)
 }
 
-/** The same; 404 for one that is hidden. */
+/** As `findAnyFolder`; 404 for a hidden folder. */
 export const findShownFolder: typeof findFolder = async (call, account, name, delimiter, known) => {
   const folder = await findAnyFolder(call, account, name, delimiter, known)
   if (isShownFolder(account, folder)) return folder
@@ -56,7 +56,7 @@ export const findShownFolder: typeof findFolder = async (call, account, name, de
   })
 }
 
-/** null when there is none of this use. */
+/** null when no folder has this special use. */
 export function byUse(folders: readonly FolderRecord[], name: string): FolderRecord | null {
   const wanted = name.toLowerCase()
   const isMeant = (folder: FolderRecord): boolean => {
@@ -66,7 +66,7 @@ export function byUse(folders: readonly FolderRecord[], name: string): FolderRec
   return folders.find(isMeant) ?? null
 }
 
-/** Both spellings of the way to one message. */
+/** Both spellings of a message's path. */
 export const messagePaths = [
   '/2.0/accounts/{id}/message/{message_id}',
   '/2.0/accounts/{id}/messages/{message_id}',
@@ -78,7 +78,7 @@ export interface MessagePath {
   readonly message_id: string
 }
 
-/** In the first source that has it. While one of them is read for the first time, an unknown id is a 503. */
+/** A message of the first source that has it. An unknown id is a 503 while a source is read for the first time. */
 export async function locateAnywhere(call: Call, path: MessagePath): Promise<Located> {
   const user = await findUser(call, path.id)
   const { account, message } = await findInSources(call, user, 'message', path.message_id, (account) =>
@@ -97,7 +97,7 @@ export interface ThreadPath {
   readonly thread_id: string
 }
 
-/** A thread of whichever source, by any of its messages; `messages`: those that are shown, or all when none is. */
+/** Finds a thread in any source. `messages`: those that lists show, or all of them when lists show none. */
 export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
   const { store } = call.engine
   const user = await findUser(call, id)
@@ -117,7 +117,7 @@ export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
   }
 }
 
-/** Any message of the thread. */
+/** Finds any message of the thread. */
 async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
   return findRead(call, account, ['thread', id], async () => {
@@ -126,7 +126,7 @@ async function anyOf(call: Call, account: AccountRecord, id: string): Promise<Me
   })
 }
 
-/** Nothing when it lies nowhere. */
+/** Empty for a message without placements. */
 function locatedAs(
   call: Call,
   user: UserRecord,
@@ -140,6 +140,9 @@ function locatedAs(
   return [{ user, account, name, url, message, folder: null, placements: [first, ...more] }]
 }
 
+/**
+ * Searches the sources in their order. 404 when none has the message; the 503 of a source that could not tell wins.
+ */
 export async function findInSources(
   call: Call,
   user: UserRecord,
@@ -161,7 +164,7 @@ export async function findInSources(
 
 const most = { limit: 100, offset: 0 }
 
-/** With this Message-ID in the folder, newest first. */
+/** The messages with this Message-ID in the folder, newest first. */
 export async function namedIn(
   call: Call,
   { id, accountId }: FolderRecord,
@@ -171,11 +174,11 @@ export async function namedIn(
   return named.filter(({ placements }) => placements.some(({ folderId }) => folderId === id))
 }
 
-/** What the folder of another source has of the message: by its Message-ID, or alike where it has none. */
+/** Copies of the message in a folder of another source: the same Message-ID, or without one the same facts. */
 export async function copiesIn(call: Call, message: MessageRecord, folder: FolderRecord): Promise<MessageRecord[]> {
   const { emailMessageId, sentAt, size, subject } = message
   if (emailMessageId !== null) return namedIn(call, folder, emailMessageId)
-  // Without a Date it is the time of arrival, which goes along to the second.
+  // Without a Date header `sentAt` is the time of arrival, which a transfer keeps to the second.
   const sentFrom = Math.floor(sentAt / 1000) * 1000
   const query = { folderId: folder.id, subject, sentFrom, sentUntil: sentFrom + 999 }
   const alike = await call.engine.store.messages.list(folder.accountId, query, most)
@@ -183,8 +186,8 @@ export async function copiesIn(call: Call, message: MessageRecord, folder: Folde
 }
 
 /**
- * The copy in the folder, where an earlier source had mail of the Message-ID that the call names, and has it no more: a
- * move is done, and what was located is mail that others have of their own. Else null.
+ * Recognizes a move that is done already: the call names a Message-ID, and a source before the located one has had that
+ * message and lost it. Returns the copy in the folder then, else null: the located message is one of another source.
  */
 export async function sentBefore(
   call: Call,

@@ -1,4 +1,4 @@
-/** Threads of 2.0: what hangs together by In-Reply-To and References, or by the provider's own thread ids. */
+/** Threads of 2.0: messages linked by In-Reply-To and References, or by the hosted provider's thread ids. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -76,7 +76,7 @@ async function showThread(
   return new JsonText(`${JSON.stringify(thread).slice(0, -1)},"messages":${texts}}`)
 }
 
-/** Later messages of a thread are not shown. */
+/** A view of a thread has its first thousand messages. */
 const mostShown = 1000
 
 export const threadListQuery = z.object({
@@ -85,8 +85,10 @@ export const threadListQuery = z.object({
   ...timesOf('started', 'threads whose first message was sent'),
 })
 
-/** Addresses of the threads with such messages, the one with the newest first. */
-export async function listThreads(call: Call, id: string, wanted: z.output<typeof threadListQuery>): Promise<string[]> {
+type ThreadListQuery = z.output<typeof threadListQuery>
+
+/** Addresses of the threads with a wanted message, newest wanted message first. */
+export async function listThreads(call: Call, id: string, wanted: ThreadListQuery): Promise<string[]> {
   const { account } = await findAccount(call, id, wanted.source ?? '0')
   const { query, mustBeWhole } = await listingOf(call, account, wanted.folder, wanted, v2Form)
   const { store } = call.engine
@@ -110,9 +112,7 @@ export async function listThreads(call: Call, id: string, wanted: z.output<typeo
   return found.map(({ whole }) => threadUrl(urlsOf(call), account, whole))
 }
 
-type ThreadListQuery = z.output<typeof threadListQuery>
-
-/** By its first message, and by its newest, of those that are shown. */
+/** Compares the thread's first and newest shown message with the filters `started` and `activity`. */
 function isActive({ messages }: Conversation, hidden: HiddenPlaces, wanted: ThreadListQuery): boolean {
   const shown = messages.filter((message) => isShownMessage(message, hidden))
   const [first, newest] = [shown[0]?.sentAt ?? 0, shown.at(-1)?.sentAt ?? 0]
@@ -122,7 +122,7 @@ function isActive({ messages }: Conversation, hidden: HiddenPlaces, wanted: Thre
   )
 }
 
-/** No message of a thread was sent before it started, or after its last activity. */
+/** Narrows the query: no message of a thread was sent before the thread started, or after its last activity. */
 function within(query: MessageQuery, { started_after, activity_before }: ThreadListQuery): MessageQuery {
   const [from, until] = [started_after, endOfSecond(activity_before)]
   return {
