@@ -1,4 +1,4 @@
-/** From path parameters to records. Unknown ids, and those of other developers, are 404 `<kind> <id> is invalid`. */
+/** Finds the records that paths name. Unknown ids, and those of other developers, are 404 `<kind> <id> is invalid`. */
 import {
   type AccountRecord,
   badParameter,
@@ -14,7 +14,7 @@ import { urlsOf } from '../addresses.ts'
 import type { Call } from '../route.ts'
 import { mustBeRead, mustBeSame, unlisted } from './unread.ts'
 
-/** What the API that was called names the parts of a path, for error texts. */
+/** API version → its nouns for the parts of a path, for error texts. */
 export const kinds = {
   lite: { user: 'user', account: 'email account' },
   '2.0': { user: 'account', account: 'source' },
@@ -117,24 +117,23 @@ export function bareName(id: string): string {
  * Finds a message by its id here, by its RFC 5322 Message-ID with or without angle brackets, or by a hosted provider's
  * id, bare or as `gm-<id>`. An unknown id is a 503 while the account's mail is read for the first time.
  */
-export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
-  const found = await findKnownMessage(call, account, id)
-  if (found.placements.length > 0) return found
-  await mustBeRead(call, { id: account.id }, null)
-  // Its folder may have been read to the end in between.
-  const now = await call.engine.store.messages.get(account.id, found.id)
-  if (now !== null && now.placements.length > 0) return now
-  throw notFound('message', id)
+export function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+  return findRead(call, account, ['message', id], async () => {
+    const found = await lookUpMessage(call, account, id)
+    return found !== null && found.placements.length > 0 ? found : null
+  })
 }
 
 /** As `findMessage`; also finds messages that have left every folder and whose identity is kept. */
-export async function findKnownMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+export function findKnownMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+  return findRead(call, account, ['message', id], () => lookUpMessage(call, account, id))
+}
+
+async function lookUpMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord | null> {
   const { messages } = call.engine.store
   const bare = bareName(id)
-  const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
-  const find = async (): Promise<MessageRecord | null> =>
-    (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
-  return findRead(call, account, ['message', id], find)
+  const found = await messages.find(account.id, bare)
+  return found ?? (bare.startsWith('gm-') ? messages.find(account.id, bare.slice(3)) : null)
 }
 
 /** The result of `find`. If `find` finds nothing: 503 while the account is not read completely, else 404. */
@@ -219,18 +218,13 @@ export async function inFolder(
   folder: FolderRecord,
   id: string,
 ): Promise<MessageRecord> {
-  const lies = (message: MessageRecord): boolean => message.placements.some((place) => place.folderId === folder.id)
-  if (lies(found)) return found
-  const others =
-    found.emailMessageId === null || id === found.id
-      ? []
-      : await call.engine.store.messages.list(
-          found.accountId,
-          { folderId: folder.id, threadId: found.threadId },
-          { limit: 100, offset: 0 },
-        )
-  const other = others.find((message) => message.emailMessageId === found.emailMessageId)
-  if (other !== undefined) return other
+  if (found.placements.some((place) => place.folderId === folder.id)) return found
+  if (found.emailMessageId !== null && id !== found.id) {
+    const query = { folderId: folder.id, threadId: found.threadId }
+    const others = await call.engine.store.messages.list(found.accountId, query, { limit: 100, offset: 0 })
+    const other = others.find((message) => message.emailMessageId === found.emailMessageId)
+    if (other !== undefined) return other
+  }
   await mustBeRead(call, { id: found.accountId }, folder)
   await mustBeSame(call, found.accountId, [folder])
   throw notFound('message', id)
