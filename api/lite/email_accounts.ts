@@ -87,20 +87,13 @@ export const softFailure = {
   connectionLog: optional(z.string(), 'the same as connection_log'),
 }
 
+/** `success: false` when the mail server refused the login; then nothing was created or changed. */
 const outcome = z.object({
   ...softFailure,
   status: z.string().optional(),
   label: z.string().optional(),
   resource_url: z.string().optional(),
 })
-
-/** `success: false` when the mail server refused the login; then nothing was created or changed. */
-const accountCreated = outcome.meta({ examples: [examples.accountMade, examples.loginRefused] })
-
-/** Has `label` when the call created the email account. A failed status check is `success: false` with the status. */
-const accountEdited = outcome
-  .extend({ status_message: z.string().nullable().optional() })
-  .meta({ examples: [examples.accountEdited, examples.loginRefused] })
 
 export function presentAccount(account: AccountRecord, urls: Urls): z.input<typeof emailAccountView> {
   return {
@@ -184,7 +177,7 @@ const create = ({ base, words, createBody }: AccountForm) =>
     description:
       'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
     body: createBody,
-    response: accountCreated,
+    response: outcome.meta({ examples: [examples.accountMade, examples.loginRefused] }),
     errors: [409],
     handler: async ({ path, body }, call) => addAccount(call, await findUser(call, path.id), mailboxInput(body)),
   })
@@ -210,7 +203,10 @@ const edit = ({ base, one, words, editBody }: AccountForm) =>
     summary: `Edit ${one}`,
     description: words.edit,
     body: editBody,
-    response: accountEdited,
+    // Has `label` when the call created the email account. A failed status check is `success: false` with the status.
+    response: outcome
+      .extend({ status_message: z.string().nullable().optional() })
+      .meta({ examples: [examples.accountEdited, examples.loginRefused] }),
     errors: [409],
     async handler({ path, body }, call) {
       const { user, account } = await lookUpAccount(call, path.id, path.label)

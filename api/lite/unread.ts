@@ -23,18 +23,19 @@ const comeBackMaxMs = 30_000
  */
 export async function mustBeRead(
   call: Call,
-  { id, completeAt }: Pick<AccountRecord, 'id' | 'completeAt'>,
+  account: Pick<AccountRecord, 'id' | 'completeAt'>,
   folder: FolderRecord | null,
   folders?: readonly FolderRecord[],
 ): Promise<void> {
-  if (typeof (folder ?? { completeAt }).completeAt === 'number') return
-  const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(id))) : [folder]
+  const { completeAt } = folder ?? account
+  if (typeof completeAt === 'number') return
+  const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(account.id))) : [folder]
   const unread = concerned.filter(
     (one) => isBeingRead(one) || (folder === null ? one.path === 'INBOX' && isUntouched(one) : isUnread(one)),
   )
   const [first] = unread
   if (first !== undefined) throw notRead(call, first, unread.length - 1)
-  if (concerned.length === 0) throw unlisted(call, id)
+  if (concerned.length === 0) throw unlisted(call, account.id)
 }
 
 /** Throws `account_unavailable` when a folder has a new UIDVALIDITY or is gone: a page may lack its messages. */
