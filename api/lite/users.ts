@@ -219,7 +219,7 @@ async function migrate(call: Call, accountId: string, body: CreateParameters) {
   const { store, mailboxes } = call.engine
   const user = await store.users.get(call.developer.id, accountId)
   if (user === null) throw notFound('account', accountId)
-  // A call is passed on to the owner's node by its body, but not one whose body is too long to be held.
+  // Calls are passed on to the owner's node by the id in their body, unless the body is too long to be held.
   if (!store.nodes.owns(user.id)) throw new AppError('account_unavailable', 'another process has the account')
   const accounts = await store.accounts.listByUser(user.id)
   const [account = null] = accounts

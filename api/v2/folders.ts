@@ -218,7 +218,7 @@ const start = (base: SyncBase, of: string, more: string) =>
     summary: `Look at the mail of ${of} now`,
     description: `Reads the list of folders and INBOX now; what has changed in other folders follows by itself within a poll.${more}`,
     response: syncAnswer,
-    /** Throws when the mail server of every source fails. */
+    /** Throws when every source fails, or one of them by an unexpected error. */
     async handler({ path }, call) {
       const { accounts, url } = await sourcesOf(call, path)
       const looks = await Promise.allSettled(accounts.map((account) => look(call, account)))
