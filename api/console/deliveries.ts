@@ -1,4 +1,4 @@
-/** The delivery log over all webhooks, and one callback. */
+/** The delivery log over all webhooks, the page of a callback, and sending callbacks again. */
 import { z } from 'zod'
 import {
   type DeliveryDetail,
@@ -18,7 +18,7 @@ import {
 import { html, type Html } from '../html.ts'
 import { deliveryStates } from '../lite/webhooks/schema.ts'
 import { action, page, question, type Visit } from './frame.ts'
-import { card, developerFilter, facts, field, lasted, link, moment, named, pill } from './parts.ts'
+import { card, developerFilter, developerLink, facts, field, lasted, link, moment, named, pill } from './parts.ts'
 import { ordinal, receiver, scrolling, searchedList, select, stackedBars, table, until } from './parts.ts'
 
 const logPath = '/console/deliveries'
@@ -43,16 +43,16 @@ export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   return searchedList({ title: 'Deliveries', values, filters, list, ...counted, more }, visit)
 })
 
-/** The time by its length in seconds; undefined = it was given by its ends. */
+/** The time filter as a number of seconds until now; undefined = the time begins at `from`. */
 function lengthOf({ from, within }: LogFilters): number | undefined {
   return from === undefined ? (within ?? usualSeconds) : undefined
 }
 
-/** Of the last hour: an older one is no news. */
-const newsSeconds = 3600
+/** A resending that is done is shown for an hour after its start. */
+const shownSeconds = 3600
 
 function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | null {
-  if (last === null || (last.done && last.started < Date.now() / 1000 - newsSeconds)) return null
+  if (last === null || (last.done && last.started < Date.now() / 1000 - shownSeconds)) return null
   const { queued, total, done, reason, started } = last
   const words = done ? 'were queued again' : 'are queued again so far'
   const all = values.state && html`<a href="${backTo({ ...values, state: undefined })}">In all states</a>`
@@ -65,34 +65,34 @@ function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | nu
 
 const resendPath = `${logPath}/redeliver`
 
-/** As an address has it. */
-function spelled({ developer, account, webhook, state, q, within, from, until: end }: LogFilters) {
+/** The filters as parameters of a query. */
+function parametersOf({ developer, account, webhook, state, q, within, from, until: end }: LogFilters) {
   return { developer, account, webhook, state, q, within, from: from && from / 1000, until: end && end / 1000 }
 }
 
-/** The log as it was asked for: a time that was chosen by its length goes on. */
+/** Address of the log with these filters. The time of `within` ends now again. */
 function backTo(values: LogFilters): string {
   const time = values.within === undefined ? {} : { from: undefined, until: undefined }
-  return link(logPath, { ...spelled(values), ...time })
+  return link(logPath, { ...parametersOf(values), ...time })
 }
 
-/** For what the page shows: the time is the page's, however long it stays open. */
+/** The link has the time that the page shows, however long the page stays open. */
 function resendCard({ from, until: end, failed }: DeliveryLog, values: LogQuery): Html {
-  const to = link(resendPath, { ...spelled(values), within: lengthOf(values), from, until: end })
+  const to = link(resendPath, { ...parametersOf(values), within: lengthOf(values), from, until: end })
   const button = html`<a class="button danger" href="${to}">Send all failed again: ${failed}</a>`
   return card('Failed callbacks', button)
 }
 
-export const resendQuestion = page(resendPath, logFilters, async ({ values }, { engine, form }) => {
+const resendQuestion = page(resendPath, logFilters, async ({ values }, { engine, form }) => {
   const { failed } = await deliveryLog(engine, { ...values, limit: 1, offset: 0 })
-  const fields = Object.entries(spelled(values)).filter(([, value]) => value !== undefined)
+  const fields = Object.entries(parametersOf(values)).filter(([, value]) => value !== undefined)
   const hidden = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)
   const words = `All ${failed} that match are queued again: messages alone, oldest first, under the ids they had; at most 10,000 at a time. Paused webhooks get none.`
   const send = form(resendPath, html`${hidden}<button class="danger">Send ${failed} again</button>`)
   return question('Send failed callbacks again', words, send, backTo(values))
 })
 
-export const resendAction = action(resendPath, logFilters, async ({ values }, { engine }) => {
+const resendAction = action(resendPath, logFilters, async ({ values }, { engine }) => {
   await resendFailed(engine, values)
   return { to: backTo(values), notice: 'The failed callbacks are sent again.' }
 })
@@ -108,11 +108,12 @@ function deliveryTable(rows: readonly DeliveryRow[]): Html {
     Created: (row) => moment(row.created),
     'Duration, or wait': ({ took_ms: took, waits }) => (took === null ? waitWords(waits) : lasted(took)),
     '#Attempts': (row) => row.attempt_count,
-    'Last response': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
+    'Last response': ({ reason, attempts }) =>
+      reason === null ? outcomeOf(attempts.at(-1)) : html`<small>${reason}</small>`,
   })
 }
 
-/** `of`: the filter of the log that has all of them. */
+/** Some callbacks, with a link to the log. `of`: the filter of the log that shows all of them. */
 export function deliveryCard(
   title: string,
   rows: readonly DeliveryRow[],
@@ -124,13 +125,9 @@ export function deliveryCard(
   return card(title, html`${list} ${all}`)
 }
 
-/** The subject, of a callback about a message; otherwise what it tells. */
+/** The subject of the message, or the event of a callback about none. */
 function titleOf({ subject, event, kind }: Pick<DeliveryRow, 'subject' | 'event' | 'kind'>): string {
   return subject === null ? (event ?? kind) : subject || '(no subject)'
-}
-
-function subjectOf({ subject, message_id: id, email_account: account }: DeliveryRow): Html | null {
-  return id === null ? null : named(link(`/console/accounts/${account}/trail`, { q: id }), subject, id)
 }
 
 export function waitWords(waits: DeliveryRow['waits']): Html | null {
@@ -146,20 +143,21 @@ export function waitWords(waits: DeliveryRow['waits']): Html | null {
 
 type Attempt = DeliveryRow['attempts'][number]
 
-function lastAnswer({ attempts }: DeliveryRow): string | null {
-  const last = attempts.at(-1)
-  return last === undefined ? null : outcomeOf(last)
+function outcomeOf(attempt: Attempt | undefined): string | null {
+  return attempt === undefined ? null : (attempt.error ?? String(attempt.status_code))
 }
-
-const outcomeOf = ({ error, status_code }: Attempt): string => error ?? String(status_code)
 
 export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
   const seen = await deliveryOf(engine, path.id, call.signal)
-  const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
+  const again = form(`${logPath}/${path.id}/redeliver`, html`<button>Send it again</button>`)
+  const kept = html`<details>
+    <summary>What is kept of the event</summary>
+    <pre class="box">${JSON.stringify(seen.data, null, 2)}</pre>
+  </details>`
   const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
   ${card('Why it matched', verdictTable(seen.why))}
   ${seen.attempts.length > 0 && card('Attempts, newest first', html`${seen.attempts.toReversed().map(attempt)}`)}
-  ${card('Request', html`${request(seen)} ${kept(seen.data)}`)}`
+  ${card('Request', html`${request(seen)} ${kept}`)}`
   return { title: 'Callback', content }
 })
 
@@ -176,15 +174,9 @@ export function request({ delivery_id: id, request: sent }: Pick<SentCallback, '
     ${why !== null && html`<p>There is no body to show: ${why}.</p>`}`
 }
 
-function kept(data: DeliveryDetail['data']): Html {
-  return html`<details>
-    <summary>What is kept of the event</summary>
-    <pre class="box">${JSON.stringify(data, null, 2)}</pre>
-  </details>`
-}
-
 function deliveryFacts(seen: DeliveryDetail): Html {
-  const { due, channel_id: channel, webhook_id: webhookId, email_account: accountId } = seen
+  const { due, channel_id: channel, webhook_id: webhookId, email_account: accountId, message_id: messageId } = seen
+  const trail = (q: string): string => link(`/console/accounts/${accountId}/trail`, { q })
   return facts({
     State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
     Event: seen.event ?? seen.kind,
@@ -197,9 +189,9 @@ function deliveryFacts(seen: DeliveryDetail): Html {
       due === null || channel === webhookId
         ? null
         : html`<a href="/console/webhooks/${channel}">the callbacks to this URL</a>`,
-    Developer: named(`/console/developers/${seen.developer_id}`, seen.developer_name, seen.developer_id),
+    Developer: developerLink(seen.developer_id, seen.developer_name),
     Account: accountId === null ? null : named(`/console/accounts/${accountId}`, seen.mailbox, accountId),
-    Message: subjectOf(seen),
+    Message: messageId === null ? null : named(trail(messageId), seen.subject, messageId),
   })
 }
 
@@ -216,14 +208,10 @@ export function attempt(one: Attempt): Html {
     ${one.response !== null && one.response !== '' && html`<pre class="box">${one.response}</pre>`}`
 }
 
-export const redeliverAction = action(
-  '/console/deliveries/{id}/redeliver',
-  z.object({}),
-  async ({ path }, { engine }) => {
-    const again = (await redeliver(engine, path.id)) > 0
-    return {
-      to: `/console/deliveries/${path.id}`,
-      notice: again ? 'It is sent again, under the same webhook-id.' : 'It is on its way already.',
-    }
-  },
-)
+const redeliverAction = action(`${logPath}/{id}/redeliver`, z.object({}), async ({ path }, { engine }) => {
+  const isQueued = (await redeliver(engine, path.id)) > 0
+  const notice = isQueued ? 'It is sent again, under the same webhook-id.' : 'It is on its way already.'
+  return { to: `${logPath}/${path.id}`, notice }
+})
+
+export const deliveryRoutes = [redeliverAction, resendQuestion, resendAction]

@@ -1,6 +1,6 @@
 /**
- * The parts of an open page that have changed, as server-sent events. The page is made anew for it at most once a
- * second, and so seldom that all streams together take about a hundredth of the time; sending takes as much again.
+ * Sends the live parts of an open page that have changed, as server-sent events. For that it makes the page again, at
+ * most once a second. The pause grows with the number of streams: all of them together use about 1 % of the time.
  */
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -14,15 +14,16 @@ import { checkOn, type Page, redirect, sessionOf, visitOf } from './frame.ts'
 
 const path = '/console/events'
 const shortestPauseMs = 1000
-const share = 100
-/** A page that takes longer has waited for others: a single open page is made anew every 5 s all the same. */
+/** The pause is so many times the cost of a page. */
+const pauseFactor = 100
+/** A page that takes longer has waited for others. So a single open page is made at least every 5 s. */
 const mostCostMs = 50
-/** Often enough for proxies that close silent connections. */
+/** Proxies close connections that are silent for longer. */
 const heartbeatMs = 15_000
-/** Of a session: one more ends the oldest. */
+/** Streams of a session. A further stream ends the oldest. */
 const mostStreams = 5
 
-/** Of each session those that are open, oldest first, and how many are open in all. */
+/** The open streams of each session, oldest first, and the number of all open streams. */
 interface Streams {
   readonly of: WeakMap<ConsoleSession, Set<AbortController>>
   open: number
@@ -48,7 +49,7 @@ export function eventsRoute(pages: readonly Page[]): Route {
   })
 }
 
-/** Makes a page, for its parts. */
+/** Makes a page and returns its live parts, by id. */
 type Make = (call: Call, session: ConsoleSession) => Promise<ReadonlyMap<string, string>>
 
 function finder(pages: readonly Page[]): (address: string) => Make | null {
@@ -72,7 +73,7 @@ function finder(pages: readonly Page[]): (address: string) => Make | null {
   }
 }
 
-/** One more of its session. It counts from when it is read, so that it is counted off in any case. */
+/** A stream counts as open from its first read on: only from then on does `finally` run. */
 async function* stream(call: Call, session: ConsoleSession, make: Make, streams: Streams): AsyncGenerator<string> {
   const own = streams.of.get(session) ?? new Set()
   streams.of.set(session, own)
@@ -83,7 +84,7 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
   if (own.size > mostStreams) oldest?.abort()
   const leave = call.engine.revocations.onEnd(session.label, () => over.abort())
   const signal = AbortSignal.any([call.signal, over.signal])
-  /** Hashes of the parts as they were sent. */
+  /** Hashes of the parts that were sent. */
   let sent: ReadonlyMap<string, string> = new Map()
   let quietSince = performance.now()
   try {
@@ -98,7 +99,7 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
       else if (ended - quietSince > heartbeatMs) yield ': still here\n\n'
       if (changed.length > 0 || ended - quietSince > heartbeatMs) quietSince = ended
       const costMs = Math.min(mostCostMs, ended - began)
-      const pauseMs = Math.max(shortestPauseMs, share * streams.open * costMs)
+      const pauseMs = Math.max(shortestPauseMs, pauseFactor * streams.open * costMs)
       await pause(pauseMs, undefined, { signal }).catch(() => undefined)
     }
     if (over.signal.aborted) yield 'event: over\ndata: {}\n\n'

@@ -1,7 +1,6 @@
 /**
- * How the console's pages and actions become routes. Each looks up the session of its cookie: without one a page leads
- * to the login and an action is refused. An action also needs the session's own token, which no page of another site
- * can know.
+ * Makes routes of the console's pages and actions. Without a session a page leads to the login, and an action is
+ * refused. An action also needs the CSRF token of the session, which no page of another site can know.
  */
 import { z } from 'zod'
 import { AppError, type ConsoleSession, type Engine, sameText, toAppError } from '../../engine/index.ts'
@@ -12,28 +11,26 @@ import { consoleHeaders, consolePage, plainPage, type Shown } from './look.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
-/** Who looks at a page, and what a page is made with. */
+/** A call with its session, and what a page is made with. */
 export interface Visit {
   readonly engine: Engine
   readonly call: Call
   readonly session: ConsoleSession
-  /** A part that is sent again, by its id, when it has changed. No form belongs in it. */
+  /** A part of the page that is sent again when it has changed. An update would empty the fields of a form in it. */
   live(id: string, content: Html, tag?: 'div' | 'span'): Html
-  /** What sends an action; the token goes along. */
+  /** A form that posts an action, with the CSRF token. */
   form(to: string, content: Html, className?: string): Html
 }
 
-/** What comes of an action: what is shown once, or the way back with a sentence. */
+/** The result of an action: a page that is shown once, or a redirect with a notice. */
 export type Done = Shown | { readonly to: string; readonly notice: string; readonly cookie?: string }
 
-/** Where what was asked for has a page of its own. */
-interface Leads {
-  readonly to: string
-}
+/** A page's content, or a redirect to another page. */
+type Made = Shown | { readonly to: string }
 
 export interface Page extends Route {
-  /** What it is made of, without the frame. `at`: parameters of its path. */
-  show(at: Values, values: Values, visit: Visit): Promise<Shown | Leads>
+  /** Makes the page without its frame. `at`: parameters of its path. */
+  show(at: Values, values: Values, visit: Visit): Promise<Made>
 }
 
 interface Input<P extends string, S extends z.ZodType> {
@@ -46,7 +43,7 @@ const publicPart = { auth: 'public', summary: 'A part of the console', response:
 export function page<P extends `/console${string}`, S extends z.ZodType>(
   path: P,
   schema: S,
-  make: (input: Input<P, S>, visit: Visit) => Promise<Shown | Leads>,
+  make: (input: Input<P, S>, visit: Visit) => Promise<Made>,
 ): Page {
   const show: Page['show'] = (at, values, visit) =>
     make({ path: at as PathParameters<P>, values: parse(schema, values) as z.output<S> }, visit)
@@ -87,7 +84,6 @@ export function action<P extends `/console/${string}`, S extends z.ZodType>(
         const done = await act({ path: input.path as Values as PathParameters<P>, values: parsed }, visit)
         if (!('to' in done)) {
           shownOnce.set(session, done)
-          // The node that has made it shows it.
           return redirect(`${oncePath}?page=${encodeURIComponent(addressOf(path, input.path, {}))}`)
         }
         notices.set(session, done.notice)
@@ -97,7 +93,7 @@ export function action<P extends `/console/${string}`, S extends z.ZodType>(
   })
 }
 
-/** Asks before something is done. `back`: where nothing is done. */
+/** A page that asks before an action. `back`: where Cancel leads. */
 export function question(title: string, words: string, form: Html, back: string): Shown {
   const content = html`<section class="card">
     <p>${words}</p>
@@ -107,7 +103,7 @@ export function question(title: string, words: string, form: Html, back: string)
 }
 
 interface Question {
-  /** The list that it is of comes before the id. */
+  /** Cancel leads to the part before the id. */
   readonly path: `/console/${string}/{id}/${string}`
   readonly title: string
   readonly button: string
@@ -116,7 +112,7 @@ interface Question {
   act(engine: Engine, id: string): Promise<Done>
 }
 
-/** What cannot be taken back: GET asks first, with the button that POSTs. */
+/** An action that cannot be undone: GET asks, and its button POSTs. */
 export function confirmed({ path, title, button, words, act }: Question): readonly Route[] {
   return [
     page(path, z.object({}), async ({ path: { id } }, { engine, form }) => {
@@ -127,14 +123,14 @@ export function confirmed({ path, title, button, words, act }: Question): readon
   ]
 }
 
-/** Behind https no other host, and nobody on the way, can set a cookie of this name. */
+/** The prefix __Host- keeps other hosts, and attackers on the way, from setting the cookie. It needs https. */
 function cookieFor({ baseUrl }: Call): readonly [name: string, rules: string] {
   return baseUrl.startsWith('https:')
     ? ['__Host-mailroom_console', 'HttpOnly; SameSite=Strict; Path=/; Secure']
     : ['mailroom_console', 'HttpOnly; SameSite=Strict; Path=/console']
 }
 
-/** The id in a cookie that this service has set; undefined = there is none. */
+/** The value of a cookie of the request. */
 export function cookieNamed(call: Call, name: string): string | undefined {
   return new RegExp(`(?:^|;\\s*)${name}=([\\w-]+)`).exec(call.header('cookie') ?? '')?.[1]
 }
@@ -144,13 +140,13 @@ export async function sessionOf(call: Call): Promise<ConsoleSession | null> {
   return id === undefined ? null : call.engine.operators.session(id)
 }
 
-/** null = the browser forgets it. */
+/** The Set-Cookie header of a session; null = it deletes the cookie. */
 export function cookieOf(call: Call, session: ConsoleSession | null): string {
   const [name, rules] = cookieFor(call)
   return session === null ? `${name}=; ${rules}; Max-Age=0` : `${name}=${session.id}; ${rules}`
 }
 
-/** A browser says which site a form came from; who says nothing is no browser. */
+/** Whether a form may come from this site. Browsers name the site; a call without the headers is from no browser. */
 export function isOwn(call: Call): boolean {
   if (call.header('sec-fetch-site') === 'cross-site') return false
   const origin = call.header('origin')
@@ -161,12 +157,12 @@ export function redirect(to: string, headers: Readonly<Record<string, string>> =
   return new StreamAnswer('', { Location: to, 'Cache-Control': 'no-store', ...headers }, 303)
 }
 
-/** Without a console its paths are unknown ones. */
+/** Throws `not_found` when the console is off. */
 export function checkOn({ engine }: Call, path: string): void {
   if (!engine.operators.consoleOn) throw new AppError('not_found', `path ${path} is invalid`)
 }
 
-/** `parts` takes the live parts that the page is made with. */
+/** `parts` collects the live parts of the page, by id. */
 export function visitOf(call: Call, session: ConsoleSession, parts = new Map<string, string>()): Visit {
   return {
     engine: call.engine,
@@ -183,10 +179,10 @@ export function visitOf(call: Call, session: ConsoleSession, parts = new Map<str
   }
 }
 
-/** What came of the last action, until the next page shows it. */
+/** Notice of the last action. The next page shows it. */
 const notices = new WeakMap<ConsoleSession, string>()
 
-/** What is shown once, until it is: by a page of its own, so that to load that one again does nothing again. */
+/** Secrets are shown by a page of their own, after a redirect: a reload does not repeat the action. */
 const shownOnce = new WeakMap<ConsoleSession, Shown>()
 const oncePath = '/console/shown'
 
@@ -204,7 +200,7 @@ function answer(path: string, { title, content }: Shown, visit: Visit, status = 
   return new StreamAnswer(consolePage({ path, title, notice, content, logout }), consoleHeaders, status)
 }
 
-/** Errors are pages too. */
+/** The answer of `work`, or a page that shows its error. */
 async function answered(path: string, visit: Visit, work: () => Promise<StreamAnswer>): Promise<StreamAnswer> {
   try {
     return await work()
@@ -220,7 +216,7 @@ async function answered(path: string, visit: Visit, work: () => Promise<StreamAn
   }
 }
 
-/** The page's own address again. */
+/** The address of a page with these parameters. */
 function addressOf(path: string, at: Values, values: Values): string {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(String(at[name])))
   const query = new URLSearchParams(values as Record<string, string>).toString()

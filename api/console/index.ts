@@ -1,6 +1,4 @@
-/**
- * All routes of the console, with its login and logout. They are no part of the API: the documents do not have them.
- */
+/** All routes of the console, with login and logout. The API documents leave them out. */
 import { z } from 'zod'
 import { AppError, type Config, createExclusive, type Logger, toAppError } from '../../engine/index.ts'
 import { html } from '../html.ts'
@@ -9,7 +7,7 @@ import { createTries, type Tries } from '../limits.ts'
 import { text } from '../values.ts'
 import { account, accountActions, accounts } from './accounts.ts'
 import { audit } from './audit.ts'
-import { deliveries, delivery, redeliverAction, resendAction, resendQuestion } from './deliveries.ts'
+import { deliveries, delivery, deliveryRoutes } from './deliveries.ts'
 import { eventsRoute } from './events.ts'
 import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
 import { developer, developers, keyRoutes, tokens } from './keys.ts'
@@ -24,7 +22,7 @@ import { webhook, webhooks } from './webhooks.ts'
 const loginPath = '/console/login'
 const ownPage = /^\/console(?:[/?][\w\-.~%/?=&:@+]*)?$/
 
-/** A login leads to a page of the console, and nowhere else. */
+/** A login redirects to pages of the console only. */
 function isConsolePage(to: string): boolean {
   return ownPage.test(to) && /^\/console(?:\/|$)/.test(new URL(to, 'http://own').pathname)
 }
@@ -59,12 +57,12 @@ function loginForm(to: string, problem: AppError | null = null): StreamAnswer {
   return new StreamAnswer(plainPage('Console of Mailroom', content), headers, problem?.status ?? 200)
 }
 
-/** Tries that wait for the one before; more are refused. */
+/** Logins that wait in the queue. Further logins are refused. */
 const mostWaiting = 50
 
 /**
- * One try at a time: a password costs 80 ms of a processor by design. A try that waits meets the limit that the tries
- * before it have reached, and costs nothing.
+ * Checks one password at a time: a check costs 80 ms of CPU by design. When the logins before it have reached the limit
+ * of wrong passwords, a queued login is refused without a check.
  */
 function loginRoute(tries: Tries): Route {
   const inOrder = createExclusive()
@@ -111,7 +109,7 @@ const logout = action('/console/logout', z.object({}), async (_input, { engine, 
   return { to: loginPath, notice: '', cookie: cookieOf(call, null) }
 })
 
-/** Those that are followed while they are open. */
+/** All pages that may have live parts. */
 const pages = [
   overview,
   search,
@@ -129,16 +127,9 @@ const pages = [
   audit,
   nodes,
 ]
-const others = [
-  ...accountActions,
-  redeliverAction,
-  resendQuestion,
-  resendAction,
-  ...keyRoutes,
-  ...settingRoutes,
-  oncePage,
-]
+const others = [...accountActions, ...deliveryRoutes, ...keyRoutes, ...settingRoutes, oncePage]
 
+/** Wrong passwords of an address when MAILROOM_WRONG_KEYS sets no limit. */
 const usualTries = 10
 
 interface Deps {
@@ -148,7 +139,6 @@ interface Deps {
 }
 
 export function consoleRoutes({ config, log, now }: Deps): readonly Route[] {
-  // One password, which is guessed at: there is always a limit.
   const words = ['password', 'wrong ones'] as const
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log, words })
   return [loginPage, loginRoute(tries), logout, ...pages, ...others, eventsRoute(pages)]

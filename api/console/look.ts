@@ -1,7 +1,7 @@
-/** How the console looks, its one script, and the frame around each page. */
+/** The style of the console, its script, and the frame around each page. */
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
 
-/** Of the charts (chart.ts), also where one stands alone. */
+/** The style of the charts (chart.ts), for a picture of a chart without a page too. */
 export const chartStyle = `
 :root { --edge: #98a3b8; --timer: #a05a00; }
 @media (prefers-color-scheme: dark) { :root { --edge: #5d6a82; --timer: #e6a957; } }
@@ -76,8 +76,8 @@ ${chartStyle}/* For those who hear the page. */
 `
 
 /**
- * Times count by themselves; parts of the page that have changed come as events, with the part's id. A page without
- * such parts opens no stream, and one that is not seen closes it.
+ * Updates the times, and the live parts of the page from the stream of events, by their ids. A page without live parts
+ * opens no stream; a hidden page closes its stream.
  */
 const script = `
 const main = document.querySelector('main')
@@ -141,11 +141,9 @@ export interface Shown {
 }
 
 interface Frame extends Shown {
-  /** The path of the page. */
   readonly path: string
-  /** What came of the last action. */
+  /** The notice of the last action. */
   readonly notice: string | null
-  /** The form that ends the session. */
   readonly logout: Html
 }
 
@@ -178,7 +176,7 @@ export function consolePage({ path, title, notice, content, logout }: Frame): st
   return wholePage(`${title} · Mailroom console`, style, body)
 }
 
-/** A page for who has no session. */
+/** A page without a session: the login, or a refusal. */
 export function plainPage(title: string, content: Html): string {
   const body = html`<main class="login">
     <div class="card">
