@@ -37,6 +37,7 @@ export const stepView = answer({
   state: [z.string(), 'waiting'],
   ms: [z.int().nullable(), 1200, 'how long it stayed there; null = it still does'],
 })
+export type StepRow = z.input<typeof stepView>
 
 const from = [z.string(), 'running.life.connecting', 'path of a state'] as const
 const event = [z.string(), 'connect failed'] as const

@@ -1,4 +1,4 @@
-/** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
+/** The list of email accounts, and the page of an account: state, chart, steps, wire, folders, and actions on it. */
 import { z } from 'zod'
 import { conditions, drawings, type Engine, failureClasses, sentence, shownStates } from '../../engine/index.ts'
 import { type AccountDetail, accountDetail, type LineRow, readFolderAnew, reconnectLink } from '../admin/account.ts'
@@ -8,20 +8,8 @@ import { filledText } from '../values.ts'
 import { chartCard } from './chart.ts'
 import { action, page, type Visit } from './frame.ts'
 import { trailCards } from './trail.ts'
-import {
-  card,
-  choose,
-  developerFilter,
-  developerLink,
-  facts,
-  field,
-  named,
-  link,
-  moment,
-  nextWords,
-  pill,
-} from './parts.ts'
-import { shownOnce, scrolling, searchedList, select, since, steps, strip, table } from './parts.ts'
+import { card, choose, developerFilter, developerLink, facts, field, link, moment, named, nextWords } from './parts.ts'
+import { pill, scrolling, searchedList, select, shownOnce, since, steps, strip, table } from './parts.ts'
 
 const ages = [
   ['60', 'a minute'],
@@ -30,24 +18,16 @@ const ages = [
   ['86400', 'a day'],
 ] as const
 
+const pageOf = (id: string): string => `/console/accounts/${id}`
+
 export const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
   const { accounts: rows, total, silent } = await listAccounts(visit.engine, values)
+  const filters = filtersOf(values, await developerFilter(visit, values))
   const list = accountTable(rows)
-  return searchedList(
-    {
-      title: 'Accounts',
-      values,
-      filters: filters(values, await developerFilter(visit, values)),
-      list,
-      shown: rows.length,
-      total,
-      silent,
-    },
-    visit,
-  )
+  return searchedList({ title: 'Accounts', values, filters, list, shown: rows.length, total, silent }, visit)
 })
 
-function filters(values: AccountQuery, developers: Html): Html {
+function filtersOf(values: AccountQuery, developers: Html): Html {
   return html`${field('Address, label or id', 'q', values, 'search')}
   ${select('Status', 'condition', conditions, values)} ${select('State', 'state', shownStates.account, values)}
   ${select('API status', 'status', ['OK', 'DISABLED'], values)} ${field('Host', 'host', values)}
@@ -57,7 +37,7 @@ function filters(values: AccountQuery, developers: Html): Html {
 
 function accountTable(rows: readonly AccountRow[]): Html {
   return table(rows, 'No account matches.', {
-    Account: (row) => html`<a href="/console/accounts/${row.id}">${row.email}</a>`,
+    Account: (row) => html`<a href="${pageOf(row.id)}">${row.email}</a>`,
     Status: (row) => pill(row.condition),
     Duration: (row) => since(row.since),
     State: (row) => pill(row.state),
@@ -106,16 +86,18 @@ function how(seen: AccountDetail): Html {
   })
 }
 
-/** By the name in the path and of the command: the button, and what came of it. */
+/** Button and notice of each operation; the name is that of the engine's command and of the last part of the path. */
 const operations = {
   reconnect: ['Reconnect', 'It connects again.'],
-  check: ['Check status', ''],
+  check: ['Check status'],
   pause: ['Pause', 'It is paused, until it is resumed.'],
   resume: ['Resume', 'It goes on.'],
 } as const
-const names = Object.keys(operations) as (keyof typeof operations)[]
+type Operation = keyof typeof operations
+const names = Object.keys(operations) as Operation[]
 
-async function operate({ accounts }: Engine, name: (typeof names)[number], id: string): Promise<string> {
+/** Returns the notice. */
+async function operate({ accounts }: Engine, name: Operation, id: string): Promise<string> {
   if (name !== 'check') return accounts[name](id).then(() => operations[name][1])
   const { failure } = await accounts.checkNow(id)
   return sentence(`Its login was checked: ${failure === null ? 'it works' : failure.message}`)
@@ -126,7 +108,7 @@ function buttons({ id, status, paused }: AccountDetail, { form }: Visit): Html {
   const all = names
     .filter((name) => name !== other)
     .map((name) => form(`${pageOf(id)}/${name}`, html`<button>${operations[name][0]}</button>`))
-  const link = form(`/console/accounts/${id}/link`, html`<button>Make a reconnect link</button>`)
+  const link = form(`${pageOf(id)}/link`, html`<button>Make a reconnect link</button>`)
   return html`<div>${all} ${status === 'DISABLED' && link}</div>`
 }
 
@@ -142,13 +124,13 @@ function why({ why: words, since: at, next, would_change: changes }: AccountDeta
     }`
 }
 
-/** Lines of connections by their numbers, and steps of the actor between them. */
+/** Lines of the connections, with the number of the connection, and between them the steps of the actor. */
 function wire(lines: readonly LineRow[]): Html {
   if (lines.length === 0) return html`<p class="soft">No line yet.</p>`
   const rows = lines.map(({ at, connection, line }) => {
     const from = connection === null ? '' : `#${connection}`
     return html`<li class="${connection === null ? 'step' : `c${connection % 4}`}">
-      <time>${clockOf(at)}</time><b>${from}</b><span>${line}</span>
+      <time>${new Date(at * 1000).toISOString().slice(11, 23)}</time><b>${from}</b><span>${line}</span>
     </li>`
   })
   return html`<ol class="wire">
@@ -156,10 +138,7 @@ function wire(lines: readonly LineRow[]): Html {
   </ol>`
 }
 
-/** With milliseconds. */
-const clockOf = (at: number): string => new Date(at * 1000).toISOString().slice(11, 23)
-
-/** What is live lies in the element that opens, so that it stays open. */
+/** The live parts are inside of <details>: an update does not close it. */
 function frozen(seen: AccountDetail['frozen'], live: Visit['live']): Html {
   const from = seen?.connection === null ? '' : `, connection #${seen?.connection}`
   const words = seen === null ? html`none yet` : html`${seen.failure}, ${moment(seen.at)}${from}`
@@ -189,20 +168,18 @@ function quarantine({ id, explain }: AccountDetail, { form }: Visit): Html {
     'What the mail server said': ({ reason }) => reason,
     'Next try': ({ next_try: at }) => moment(at),
   })
-  const again = [...new Set(rows.map(({ folder }) => folder))].map((folder) =>
-    form(
-      `${pageOf(id)}/read-anew`,
-      html`<button name="folder" value="${folder}">Try those in ${folder} again</button>`,
-    ),
-  )
+  const again = [...new Set(rows.map(({ folder }) => folder))].map((folder) => {
+    const button = html`<button name="folder" value="${folder}">Try those in ${folder} again</button>`
+    return form(`${pageOf(id)}/read-anew`, button)
+  })
   return card('Messages that the mail server does not give', html`${scrolling('Quarantine', list)} ${again}`)
 }
 
 function anew({ id, folders: rows }: AccountDetail, { form }: Visit): Html | null {
   if (rows.length === 0) return null
-  const names = rows.map(({ name }) => name)
-  const fields = html`${choose('Folder', 'folder', names)}<button>Compare again</button>`
-  return form(`/console/accounts/${id}/read-anew`, fields, 'row')
+  const folders = rows.map(({ name }) => name)
+  const fields = html`${choose('Folder', 'folder', folders)}<button>Compare again</button>`
+  return form(`${pageOf(id)}/read-anew`, fields, 'row')
 }
 
 function queues(rows: AccountDetail['queues']): Html {
@@ -213,8 +190,6 @@ function queues(rows: AccountDetail['queues']): Html {
   })
 }
 
-const pageOf = (id: string): string => `/console/accounts/${id}`
-
 export const accountActions = [
   ...names.map((name) =>
     action(`/console/accounts/{id}/${name}`, z.object({}), async ({ path: { id } }, { engine }) => {
@@ -222,9 +197,9 @@ export const accountActions = [
     }),
   ),
   action('/console/accounts/{id}/link', z.object({}), async ({ path: { id } }, { engine }) => {
-    const { email, ...account } = await findAccount(engine, id)
-    const { url } = await reconnectLink(engine, { email, ...account })
-    return shownOnce('A reconnect link', { [`For ${email}, 24 hours`]: url }, pageOf(id))
+    const account = await findAccount(engine, id)
+    const { url } = await reconnectLink(engine, account)
+    return shownOnce('A reconnect link', { [`For ${account.email}, 24 hours`]: url }, pageOf(id))
   }),
   action('/console/accounts/{id}/read-anew', z.object({ folder: filledText }), async ({ path, values }, { engine }) => {
     await readFolderAnew(engine, path.id, values.folder)

@@ -1,4 +1,4 @@
-/** What operators have done. */
+/** The audit trail: actions of operators. */
 import { operatorScopes } from '../../engine/index.ts'
 import { auditQuery, type AuditRow, auditTrail } from '../admin/audit.ts'
 import { html, type Html } from '../html.ts'
@@ -23,7 +23,7 @@ function trail(rows: readonly AuditRow[]): Html {
       if (action.startsWith('accounts ')) return html`<a href="/console/accounts/${target}">${name ?? target}</a>`
       return name === null ? target : html`${name} <small><code>${target}</code></small>`
     },
-    Details: doneWords,
+    Details: detailWords,
     Outcome: ({ outcome, status }) =>
       html`<span class="${outcomes[outcome]}">${outcome}</span>
         ${outcome !== 'done' && html`<small>${status}</small>`}`,
@@ -32,8 +32,8 @@ function trail(rows: readonly AuditRow[]): Html {
 
 const isNone = (value = ''): boolean => value === '' || value === 'null'
 
-/** Parameters in words; the names of those that are flags. What the target names already is left out. */
-function doneWords({ action, target, details: { what, pace, seconds, ...others } }: AuditRow): string {
+/** The parameters of an action in words. A flag is its name; a parameter that the target column shows is left out. */
+function detailWords({ action, target, details: { what, pace, seconds, ...others } }: AuditRow): string {
   if (action === 'hosts') {
     if (what?.startsWith('stop') || pace === '0') return 'logins stopped'
     return what === 'free' || isNone(pace) ? 'logins as configured' : `at most ${pace} logins a minute`

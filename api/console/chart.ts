@@ -1,14 +1,14 @@
-/** A state chart as a picture, drawn from the machine: its active states, its last transitions and its timers lit. */
+/** Draws the state chart of a machine. Active states, last transitions and running timers of an actor are marked. */
 import { type Arrow, type Drawing, eventsOf, statesOf } from '../../engine/index.ts'
 import type { AccountDetail } from '../admin/account.ts'
 import { html, type Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import { card, scrolling, table } from './parts.ts'
 
-/** The active states of an actor, the transitions that led to them, and its timers. */
+/** What the chart marks: the active states of an actor, its last transitions, its running timers. */
 type Marks = Pick<AccountDetail, 'active' | 'last' | 'timers'>
 
-/** The picture, and in words what may happen now. */
+/** The chart, and a table of the transitions that are possible now. */
 export function chartCard(title: string, drawing: Drawing, marks: Marks, live: Visit['live']): Html {
   const legend = html`<p class="soft legend">
     <b class="on">Active states</b> <b class="lit">Last transition of each region</b> <b class="runs">Running timers</b>
@@ -17,10 +17,8 @@ export function chartCard(title: string, drawing: Drawing, marks: Marks, live: V
     <summary>Transitions from here</summary>
     ${scrolling('Transitions', live('ways', waysOut(drawing, litOf(marks.active))))}
   </details>`
-  return card(
-    'Chart',
-    html`${legend} ${scrolling('Chart', live('chart', chartSvg(title, drawing, marks)), 'wide')} ${ways}`,
-  )
+  const chart = scrolling('Chart', live('chart', chartSvg(title, drawing, marks)), 'wide')
+  return card('Chart', html`${legend} ${chart} ${ways}`)
 }
 
 /** The transitions of the states that are active. */
@@ -40,20 +38,17 @@ function waysOut({ chart }: Drawing, lit: ReadonlySet<string>): Html {
 
 const nothing: Marks = { active: [], last: [], timers: [] }
 
-/** `title`: what it is the chart of. */
 export function chartSvg(title: string, { chart, arrows, layout }: Drawing, marks: Marks = nothing): Html {
   const lit = litOf(marks.active)
   const drawn = arrows.flatMap((arrow) => {
     const place = layout.arrows[`${arrow.from}>${arrow.to}`]
     return place === undefined ? [] : [{ arrow, place, ...marksOf(arrow, marks) }]
   })
-  // Nothing crosses what is lit.
+  // SVG draws in this order: marked arrows last, so that no other arrow crosses them.
   const lines = drawn.toSorted((one, other) => one.name.length - other.name.length).map(line)
   const states = statesOf(chart).flatMap(({ path, children }) => {
     const place = layout.states[path]
-    return place === undefined
-      ? []
-      : [box(path, place, [children.length > 0 ? 'outer' : 'leaf', lit.has(path) && 'on'])]
+    return place === undefined ? [] : [box(path, place, children.length === 0, lit.has(path))]
   })
   return html`<svg class="chart" viewBox="0 0 ${layout.width} ${layout.height}" width="${layout.width}" role="img">
     <title>${title}</title>
@@ -62,11 +57,11 @@ export function chartSvg(title: string, { chart, arrows, layout }: Drawing, mark
   </svg>`
 }
 
-/** The active states and all that they are in. */
+/** Paths of the active states and of their parent states. */
 function litOf(active: readonly string[]): ReadonlySet<string> {
-  return new Set(
-    active.flatMap((path) => path.split('.').map((_part, index, parts) => parts.slice(0, index + 1).join('.'))),
-  )
+  const upwards = (path: string): string[] =>
+    path.split('.').map((_, index, parts) => parts.slice(0, index + 1).join('.'))
+  return new Set(active.flatMap(upwards))
 }
 
 function nameOf(path: string): string {
@@ -111,14 +106,10 @@ function labels({ arrow, place: { label }, taken, timer }: Drawn): Html {
 
 const hour = (at: number): string => new Date(at * 1000).toISOString().slice(11, 19)
 
-function box(
-  path: string,
-  [left = 0, top = 0, width = 0, height = 0]: readonly number[],
-  names: readonly unknown[],
-): Html {
-  const isLeaf = names.includes('leaf')
+function box(path: string, place: readonly number[], isLeaf: boolean, isOn: boolean): Html {
+  const [left = 0, top = 0, width = 0, height = 0] = place
   const [x, y] = isLeaf ? [left + width / 2, top + height / 2 + 4.5] : [left + 12, top + 20]
-  return html`<g class="${names.filter(Boolean).join(' ')}" data-state="${path}">
+  return html`<g class="${isLeaf ? 'leaf' : 'outer'}${isOn && ' on'}" data-state="${path}">
     <rect x="${left}" y="${top}" width="${width}" height="${height}" rx="8" /><text x="${x}" y="${y}"
       >${nameOf(path)}</text
     >

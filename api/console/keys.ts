@@ -1,6 +1,7 @@
-/** Developers and their API keys; one of them, with its users and where its callbacks wait; tokens of the admin API. */
+/** Developers and their API keys; the page of a developer: users, pending callbacks, brand; tokens of the admin API. */
 import { z } from 'zod'
 import { type Authenticated, type Engine, operatorScopes } from '../../engine/index.ts'
+import type { AccountRow } from '../admin/accounts.ts'
 import {
   brandBody,
   type DeveloperDetail,
@@ -23,9 +24,7 @@ export const developers = page(developersPath, z.object(paging), async ({ values
   const rows = await listDevelopers(visit.engine, values)
   const list = table(rows, 'There are none yet.', {
     Name: ({ id, name, api_key: key }) =>
-      html`<a id="${id}" href="${developersPath}/${id}">${name === '' ? key : name}</a><br /><small
-          ><code>${id}</code></small
-        >`,
+      html`<a id="${id}" href="${developersPath}/${id}">${name || key}</a><br /><small><code>${id}</code></small>`,
     'API key': (row) => html`<code>${row.api_key}</code>`,
     Created: (row) => moment(row.created),
     Users: (row) => row.users,
@@ -57,8 +56,6 @@ function keyButtons(
   ${until !== null && html`<br /><small>old secret accepted until ${moment(until)}</small> ${old}`}`
 }
 
-const hours = ({ config }: Engine): number => Math.round(config.MAILROOM_API_SECRET_OVERLAP / 3_600_000)
-
 const withSecret = (title: string, { developer, secret }: Authenticated) =>
   shownOnce(title, { 'API key': developer.apiKey, 'API secret': secret }, developersPath)
 
@@ -76,8 +73,10 @@ const developerActions = [
   ...confirmed({
     path: `${developersPath}/{id}/rotate`,
     ...{ title: 'A new secret', button: 'Make a new secret' },
-    words: async (engine, id) =>
-      `The secret of ${await nameOf(engine, id)} is replaced. The one of today is accepted for ${hours(engine)} more hours, unless it is revoked. Callbacks are signed with the new one at once.`,
+    async words(engine, id) {
+      const hours = Math.round(engine.config.MAILROOM_API_SECRET_OVERLAP / 3_600_000)
+      return `The secret of ${await nameOf(engine, id)} is replaced. The one of today is accepted for ${hours} more hours, unless it is revoked. Callbacks are signed with the new one at once.`
+    },
     act: async (engine, id) => withSecret('A new secret', await engine.developers.rotate(id)),
   }),
   ...confirmed({
@@ -104,20 +103,17 @@ const developerActions = [
   }),
 ]
 
-export const developer = page(
-  `${developersPath}/{id}`,
-  z.object(paging),
-  async ({ path, values }, { engine, live, form }) => {
-    const seen = await developerOf(engine, path.id, values)
-    const shown = { shown: seen.page.length, total: seen.users }
-    const pages = pager(`${developersPath}/${seen.id}`, values, shown)
-    const content = html`${card(null, how(seen))}
-    ${card('Pending callbacks', scrolling('Pending callbacks', live('late', late(seen.late)), 'wide'))}
-    ${card('Users', html`${scrolling('Users', live('users', users(seen.page)), 'wide')} ${pages}`)}
-    ${card('Brand in the connect wizard', form(`${developersPath}/${seen.id}/brand`, brandFields(seen), 'row'))}`
-    return { title: seen.name === '' ? 'Developer' : seen.name, content }
-  },
-)
+export const developer = page(`${developersPath}/{id}`, z.object(paging), async ({ path, values }, visit) => {
+  const { engine, live, form } = visit
+  const seen = await developerOf(engine, path.id, values)
+  const at = `${developersPath}/${seen.id}`
+  const pages = pager(at, values, { shown: seen.page.length, total: seen.users })
+  const content = html`${card(null, how(seen))}
+  ${card('Pending callbacks', scrolling('Pending callbacks', live('late', late(seen.late)), 'wide'))}
+  ${card('Users', html`${scrolling('Users', live('users', users(seen.page)), 'wide')} ${pages}`)}
+  ${card('Brand in the connect wizard', form(`${at}/brand`, brandFields(seen), 'row'))}`
+  return { title: seen.name || 'Developer', content }
+})
 
 function brandFields({ brand }: DeveloperDetail): Html {
   return html`<label>Name <input name="name" value="${brand.name}" maxlength="100" /></label>
@@ -153,12 +149,12 @@ function late(rows: DeveloperDetail['late']): Html {
 function users(rows: DeveloperDetail['page']): Html {
   return table(rows, 'There are none yet.', {
     User: ({ id, email }) => html`<a href="${link('/console/accounts', { user: id })}">${email ?? id}</a>`,
-    'Email accounts': ({ accounts }) =>
-      html`${accounts.map(
-        (one) =>
-          html`<a href="/console/accounts/${one.id}">${one.email}</a> ${pill(one.condition)} ${since(one.since)}<br />`,
-      )}`,
+    'Email accounts': ({ accounts }) => html`${accounts.map(accountLine)}`,
   })
+}
+
+function accountLine({ id, email, condition, since: at }: AccountRow): Html {
+  return html`<a href="/console/accounts/${id}">${email}</a> ${pill(condition)} ${since(at)}<br />`
 }
 
 const tokensPath = '/console/tokens'
@@ -178,21 +174,15 @@ export const tokens = page(tokensPath, z.object(paging), async ({ values }, visi
   })
   const words =
     'Tokens of the admin API: read = look, act = accounts, webhooks and hosts, keys = developers and tokens.'
-  const content = html`${card(
-    null,
-    html`${scrolling('Tokens', list, 'wide')} ${pager(tokensPath, values, { shown: rows.length, total: null })}
-      <p class="soft"><small>${words}</small></p>`,
-  )}
-  ${nameForm('A new token', tokensPath, visit, scopes)}`
+  const pages = pager(tokensPath, values, { shown: rows.length, total: null })
+  const lists = html`${scrolling('Tokens', list, 'wide')} ${pages}
+    <p class="soft"><small>${words}</small></p>`
+  const content = html`${card(null, lists)} ${nameForm('A new token', tokensPath, visit, scopes)}`
   return { title: 'Tokens of the admin API', content }
 })
 
-const tokenBody = z.object({
-  name: filledText,
-  read: flag.optional(),
-  act: flag.optional(),
-  keys: flag.optional(),
-})
+const isOn = flag.optional()
+const tokenBody = z.object({ name: filledText, read: isOn, act: isOn, keys: isOn })
 
 const makeToken = action(tokensPath, tokenBody, async ({ values }, { engine, call }) => {
   const scopes = operatorScopes.filter((scope) => values[scope] === true)

@@ -1,4 +1,4 @@
-/** The first page: how everything is, and what requires action. */
+/** The first page: the state of the installation, and what requires action. */
 import { z } from 'zod'
 import { adminOverview, type Overview } from '../admin/overview.ts'
 import { html, type Html } from '../html.ts'
@@ -52,6 +52,7 @@ function now({ now: rates, history, webhooks: { pending, oldest } }: Overview): 
     ['Memory', rates.memory_mib, 'MiB', history.memory_mib],
     ['Loop delay', rates.loop_delay_ms, 'ms', history.loop_delay_ms],
   ]
+  const backlog = html`<p class="number">${pending}</p>`
   const late = oldest === null ? 'no callback' : html`oldest: ${since(oldest)}`
   return html`<div class="grid">
     ${cards.map(([name, value, unit, values]) => {
@@ -60,11 +61,7 @@ function now({ now: rates, history, webhooks: { pending, oldest } }: Overview): 
       const number = html`<p class="number">${rounded(value)} <small>${unit}</small></p>`
       return card(name, html`${number} ${lineChart(label, values)} <small>max ${most} in 1 h</small>`)
     })}
-    ${card(
-      'Pending',
-      html`<p class="number">${pending}</p>
-        <small>${late}</small>`,
-    )}
+    ${card('Pending', html`${backlog} <small>${late}</small>`)}
   </div>`
 }
 

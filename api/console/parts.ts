@@ -1,18 +1,17 @@
-/** What the pages are made of: times, states, tables, small charts, and the steps of an actor. */
-import type { z } from 'zod'
+/** Building blocks of the console's pages: times, states, tables, filters of lists, small charts, steps of an actor. */
 import { nameOfDeveloper, utc } from '../../engine/index.ts'
 import type { DeliveryLog } from '../admin/deliveries.ts'
-import type { stepView } from '../admin/shared.ts'
+import type { StepRow } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import type { Shown } from './look.ts'
 
-/** Counts down in the browser; times are Unix timestamps in seconds. */
+/** A countdown, which runs in the browser. Times in this file are Unix timestamps in seconds. */
 export function until(at: number): Html {
   return html`<time datetime="${iso(at)}" data-until="${at}">${clock(at)}</time>`
 }
 
-/** How long ago, counting up in the browser. */
+/** The time that has passed since `at`: it counts up in the browser. */
 export function since(at: number): Html {
   return html`<time datetime="${iso(at)}" title="${clock(at)}" data-since="${at}">since ${clock(at)}</time>`
 }
@@ -23,10 +22,9 @@ export function moment(at: number): Html {
 
 const iso = (at: number): string => new Date(at * 1000).toISOString()
 const clock = (at: number): string => utc(at * 1000)
-/** With milliseconds. */
-const instant = (at: number): string => iso(at).slice(0, 23).replace('T', ' ')
+const clockWithMs = (at: number): string => iso(at).slice(0, 23).replace('T', ' ')
 
-/** 350 ms, 1.2 s, 3 min 20 s, 5 h 2 min. */
+/** A duration: 350 ms, 1.2 s, 3 min 20 s, 5 h 2 min. */
 export function lasted(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   const seconds = Math.floor(ms / 1000)
@@ -62,16 +60,16 @@ export function pill(state: string, tone = toneOf(state)): Html {
   return html`<span class="pill ${tone}">${state}</span>`
 }
 
-/** Of a key or a token. `revoked`: null = it is in force. */
+/** The state of an API key or a token. `revoked`: when it was revoked; null = it is in force. */
 export function keyState(revoked: number | null): Html {
   return revoked === null ? pill('OK') : html`${pill('revoked')}<br /><small>${moment(revoked)}</small>`
 }
 
-/** What a cell or a row of facts shows; null = nothing. */
-type Shows = Html | string | number | null
+/** Content of a cell or of a fact; null = the cell is empty, the fact is left out. */
+type Content = Html | string | number | null
 
-/** By the heading of the column, which begins with # for numbers: what a row has there. */
-type Columns<T> = Readonly<Record<string, (row: T) => Shows>>
+/** The cells of each column, by its heading; the heading of a column of numbers begins with #. */
+type Columns<T> = Readonly<Record<string, (row: T) => Content>>
 
 export function table<T>(rows: readonly T[], none: string, columns: Columns<T>): Html {
   if (rows.length === 0) return html`<p class="soft">${none}</p>`
@@ -97,13 +95,13 @@ export function table<T>(rows: readonly T[], none: string, columns: Columns<T>):
   </table>`
 }
 
-/** What may be larger than its place: it scrolls, also by keyboard. */
+/** Content that may be larger than its place scrolls, by keyboard too. */
 export function scrolling(label: string, content: Html, className = 'scroll'): Html {
   return html`<div class="${className}" role="region" aria-label="${label}" tabindex="0">${content}</div>`
 }
 
-/** By name; what is null is left out. */
-export function facts(values: Readonly<Record<string, Shows>>): Html {
+/** A list of names and values. */
+export function facts(values: Readonly<Record<string, Content>>): Html {
   const shown = Object.entries(values).filter(([, value]) => value !== null)
   return html`<dl>
     ${shown.map(
@@ -119,20 +117,17 @@ export function card(title: string | null, content: Html): Html {
 }
 
 export function formCard(title: string, words: string, form: Html): Html {
-  return card(
-    title,
-    html`<p class="soft">${words}</p>
-      ${form}`,
-  )
+  const note = html`<p class="soft">${words}</p>`
+  return card(title, html`${note} ${form}`)
 }
 
-/** The name leads to its page; the id stands beside, to be copied. null = it has no name, or is gone. */
+/** A name that links to its page, with the id beside it, to be copied. `name`: null = there is none, or it is gone. */
 export function named(to: string, name: string | null, id: string): Html {
   const code = html`<code>${id}</code>`
   return name === null ? html`<a href="${to}">${code}</a>` : html`<a href="${to}">${name}</a> <small>${code}</small>`
 }
 
-/** A webhook by its URL; those of many users have one. `owner`: the user, or that it has none; null = not known. */
+/** The link to a webhook. Webhooks of many users share a URL: `owner` (of `ownerOf`; null = not known) stands below. */
 export function receiver(id: string | null, url: string | null, owner: string | null): Html | null {
   if (id === null) return url === null ? null : html`${url}`
   return html`<a href="/console/webhooks/${id}">${url ?? 'gone'}</a><br /><small>${owner} <code>${id}</code></small>`
@@ -140,7 +135,7 @@ export function receiver(id: string | null, url: string | null, owner: string | 
 
 export const developerLink = (id: string, name: string | null): Html => named(`/console/developers/${id}`, name, id)
 
-/** A share of a whole as a bar. */
+/** A bar. `share`: 0 to 1. */
 export function bar(share: number, tone: string): Html {
   const width = Math.max(0, Math.min(100, share * 100)).toFixed(1)
   return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
@@ -151,7 +146,7 @@ export function bar(share: number, tone: string): Html {
 
 const [chartWidth, chartHeight] = [360, 54]
 
-/** Delivered and failed ones over time, by steps. */
+/** Numbers of delivered and failed callbacks over time. */
 export function stackedBars({ from, until: end, step, bars }: DeliveryLog): Html {
   const begin = from - (from % step)
   const width = chartWidth / Math.max(1, Math.ceil((end - begin) / step))
@@ -181,7 +176,7 @@ export function stackedBars({ from, until: end, step, bars }: DeliveryLog): Html
   </figure>`
 }
 
-/** Values over time as a line, from nothing to the highest of them. */
+/** Values over time as a line. The scale is from zero to the highest value. */
 export function lineChart(label: string, known: readonly number[]): Html {
   const values = known.length < 2 ? [0, 0] : known
   const top = Math.max(...values, 1e-9)
@@ -203,24 +198,25 @@ export function lineChart(label: string, known: readonly number[]): Html {
   </svg>`
 }
 
+/** Parameters of a query. */
 type Parameters = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** As it stands in an address: flags are 1 and 0; '' = it is not given. */
+/** A parameter as text: flags are 1 and 0, undefined is ''. */
 function spelled(value: Parameters[string]): string {
   return value === undefined ? '' : String(typeof value === 'boolean' ? Number(value) : value)
 }
 
-/** `path` with these parameters, without the empty ones. */
+/** `path` with a query of these parameters; parameters that are empty or 0 are left out. */
 export function link(path: string, values: Parameters): string {
   const given = Object.entries(values).filter(([, value]) => value !== 0 && spelled(value) !== '')
   const query = new URLSearchParams(given.map(([name, value]) => [name, spelled(value)])).toString()
   return query === '' ? path : `${path}?${query}`
 }
 
-/** A value, or a value and its words. */
+/** A value, or a value and the text that is shown for it. */
 type Option = string | readonly [value: string, words: string]
 
-/** One of them has to be chosen. */
+/** A select box with these options. */
 export function choose(label: string, name: string, options: readonly Option[], chosen?: string): Html {
   const shown = options.map((option) => {
     const [value, words] = typeof option === 'string' ? [option, option] : option
@@ -234,26 +230,24 @@ export function choose(label: string, name: string, options: readonly Option[], 
   >`
 }
 
-/** A filter of a list: any, or one of them. `values`: what the page was asked for with. */
+/** A filter of a list: a select box that has 'any' as well. `values`: the parameters of the page. */
 export function select(label: string, name: string, options: readonly Option[], values: Parameters): Html {
   return choose(label, name, [['', 'any'], ...options], spelled(values[name]))
 }
 
-const mostNames = 200
-
-/** A filter of a list: a developer by name. */
+/** A filter of a list: a select box with the first 200 developers. */
 export async function developerFilter({ engine }: Visit, values: Parameters): Promise<Html> {
-  const developers = await engine.store.developers.list({ limit: mostNames, offset: 0 })
+  const developers = await engine.store.developers.list({ limit: 200, offset: 0 })
   const names = developers.map((developer) => [developer.id, nameOfDeveloper(developer)] as const)
   return select('Developer', 'developer', names, values)
 }
 
-/** A filter of a list: any text. */
+/** A filter of a list: a text. */
 export function field(label: string, name: string, values: Parameters, type = 'text'): Html {
   return html`<label>${label} <input type="${type}" name="${name}" value="${spelled(values[name])}" /></label>`
 }
 
-/** Entries of a list: those of this page, and their number on all pages; null = not counted. */
+/** Numbers of entries: on this page, and on all pages (null = not counted). */
 interface Counted {
   readonly shown: number
   readonly total: number | null
@@ -261,7 +255,7 @@ interface Counted {
 
 type Paged = Parameters & { readonly offset: number; readonly limit: number }
 
-/** `values`: what the page was asked for with. null: the list is empty, and says so. */
+/** Links to the next and the previous page. Returns null for an empty list. */
 export function pager(path: string, values: Paged, { shown, total }: Counted): Html | null {
   const { offset, limit } = values
   if (shown + offset === 0) return null
@@ -281,7 +275,7 @@ interface Searched extends Counted {
   readonly filters: Html
   readonly list: Html
   readonly more?: Html | null
-  /** Nodes that did not answer. */
+  /** Addresses of the nodes that did not answer. */
   readonly silent?: readonly string[]
 }
 
@@ -289,7 +283,7 @@ export function searchForm(path: string, fields: Html, button: string, more: Htm
   return html`<form class="row" action="${path}">${fields}<button class="main">${button}</button>${more}</form>`
 }
 
-/** A page with a list that is searched and has pages; it follows what happens. */
+/** A live page with a list, its filters and its pager. */
 export function searchedList(
   { title, values, filters, list, more, silent = [], ...counted }: Searched,
   { live }: Visit,
@@ -303,7 +297,7 @@ export function searchedList(
   return { title, content: html`${card(null, form)} ${card(null, live(id, shown))} ${more}` }
 }
 
-/** What will happen by itself, and when. */
+/** The timed action that comes next. `attempt`: failed attempts so far. */
 export function nextWords(next: { readonly what: string; readonly at: number } | null, attempt = 0): Html {
   if (next === null) return html`<span class="soft">nothing scheduled</span>`
   const tries = attempt > 0 ? `, ${ordinal(attempt + 1)} try` : ''
@@ -315,7 +309,7 @@ export function ordinal(n: number): string {
   return words[n - 1] ?? `${n}th`
 }
 
-/** What makes something new, by its name and what else is asked for. */
+/** A form that creates something with a name. `more`: further fields. */
 export function nameForm(title: string, to: string, { form }: Pick<Visit, 'form'>, more: Html | null = null): Html {
   const fields = html`<label>Name <input name="name" required maxlength="200" /></label>${more}<button class="main">
       Create
@@ -323,7 +317,7 @@ export function nameForm(title: string, to: string, { form }: Pick<Visit, 'form'
   return card(title, form(to, fields, 'row'))
 }
 
-/** A secret, in the only answer that has it. */
+/** The page that shows new secrets, by name. */
 export function shownOnce(title: string, secrets: Readonly<Record<string, string>>, back: string): Shown {
   const shown = Object.entries(secrets).map(([name, secret]) => [name, html`<code>${secret}</code>`] as const)
   const content = html`<div class="note">
@@ -334,31 +328,26 @@ export function shownOnce(title: string, secrets: Readonly<Record<string, string
   return { title, content }
 }
 
-export function steps(rows: readonly z.input<typeof stepView>[]): Html {
+export function steps(rows: readonly StepRow[]): Html {
   return table(rows.toReversed(), 'No step since the start.', {
-    'At (UTC)': ({ at }) => html`<time datetime="${iso(at)}">${instant(at)}</time>`,
+    'At (UTC)': ({ at }) => html`<time datetime="${iso(at)}">${clockWithMs(at)}</time>`,
     Event: ({ event }) => event,
     State: ({ state }) => pill(state),
     '#Duration': ({ ms }) => (ms === null ? null : lasted(ms)),
   })
 }
 
-/** A part for each step, as wide as the logarithm of its time: some take milliseconds, some days. */
-export function strip(rows: readonly z.input<typeof stepView>[]): Html {
+/** A strip with a part for each step. The width grows with the logarithm of the duration: milliseconds to days. */
+export function strip(rows: readonly StepRow[]): Html {
   const [first, last] = [rows[0], rows.at(-1)]
   if (first === undefined || last === undefined) return html`<p class="soft">No step since the start.</p>`
-  const widths = rows.map(({ ms }) => 6 + Math.log10(1 + (ms ?? 10_000)) ** 2)
-  const whole = widths.reduce((sum, width) => sum + width, 0)
-  let left = 0
-  const parts = rows.map(({ at, event, state, ms }, index) => {
-    const width = widths[index] ?? 0
-    left += width
-    const words = `${instant(at)} ${event}: ${state}${ms === null ? '' : `, ${lasted(ms)}`}`
-    return html`<rect
-      class="${toneOf(state)}"
-      x="${(left - width).toFixed(1)}"
-      width="${(width - 1.5).toFixed(1)}"
-      height="24"
+  let whole = 0
+  const parts = rows.map(({ at, event, state, ms }) => {
+    const left = whole
+    const width = 6 + Math.log10(1 + (ms ?? 10_000)) ** 2
+    whole += width
+    const words = `${clockWithMs(at)} ${event}: ${state}${ms === null ? '' : `, ${lasted(ms)}`}`
+    return html`<rect class="${toneOf(state)}" x="${left.toFixed(1)}" width="${(width - 1.5).toFixed(1)}" height="24"
       ><title>${words}</title></rect
     >`
   })

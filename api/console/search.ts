@@ -1,4 +1,4 @@
-/** The search of every page: what is meant has a page of its own; otherwise what is like it, by kind. */
+/** The search of every page. A single exact match leads to its page; otherwise the matches are listed by kind. */
 import { find, type Found, type FoundOfKind } from '../../engine/index.ts'
 import { searchQuery } from '../admin/search.ts'
 import { html, type Html } from '../html.ts'

@@ -1,4 +1,4 @@
-/** What operators set: the pace of logins at a mail server, beside how its accounts are; how long what is kept. */
+/** Settings that operators change: the pace of logins at a mail server, and how long data is kept. */
 import { z } from 'zod'
 import { keptNames } from '../../engine/index.ts'
 import { adminHosts, hostQuery, type HostRow, mostPace, setHostPace } from '../admin/hosts.ts'
@@ -66,20 +66,17 @@ function stopQuestion(host: string, form: Visit['form']): Shown {
   return question('Stop logins', words, stop, hostsPath)
 }
 
-const paceAction = action(
-  hostsPath,
-  paceBody,
-  async ({ values: { host, what, pace = 10 } }, { engine, form, call }) => {
-    if (what === 'stop') {
-      call.actsAs(null)
-      return stopQuestion(host, form)
-    }
-    const next = { free: null, 'stop now': 0, slow: pace }[what]
-    await setHostPace(engine, host, next)
-    const words = next === null ? 'as configured again' : next === 0 ? 'stopped' : `at most ${next} a minute`
-    return { to: hostsPath, notice: `Logins at ${host}: ${words}.` }
-  },
-)
+const paceAction = action(hostsPath, paceBody, async ({ values }, { engine, form, call }) => {
+  const { host, what, pace = 10 } = values
+  if (what === 'stop') {
+    call.actsAs(null)
+    return stopQuestion(host, form)
+  }
+  const next = { free: null, 'stop now': 0, slow: pace }[what]
+  await setHostPace(engine, host, next)
+  const words = next === null ? 'as configured again' : next === 0 ? 'stopped' : `at most ${next} a minute`
+  return { to: hostsPath, notice: `Logins at ${host}: ${words}.` }
+})
 
 const retentionPath = '/console/retention'
 const daySeconds = 86_400
@@ -106,10 +103,8 @@ const retentionBody = z.object({ what: choice(keptNames), seconds: keptSeconds }
 
 const setRetention = action(retentionPath, retentionBody, async ({ values: { what, seconds } }, { engine }) => {
   await engine.settings.keep(what, seconds === null ? null : seconds * 1000)
-  return {
-    to: retentionPath,
-    notice: `${what}: kept ${seconds === null ? 'as the environment says' : `for ${seconds} s`}.`,
-  }
+  const words = seconds === null ? 'as the environment says' : `for ${seconds} s`
+  return { to: retentionPath, notice: `${what}: kept ${words}.` }
 })
 
 export const settingRoutes = [paceAction, retention, setRetention]

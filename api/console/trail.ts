@@ -1,4 +1,4 @@
-/** The trail of a message; and what leads to it on the page of its account. */
+/** The page of a message's trail; and the cards on the page of its account that lead there. */
 import { webhookQuery, listWebhooks } from '../admin/webhooks.ts'
 import { deliveryLog, logQuery } from '../admin/deliveries.ts'
 import { findAccount } from '../admin/accounts.ts'
@@ -17,23 +17,25 @@ export const trail = page('/console/accounts/{id}/trail', trailQuery, async ({ p
   const seen = await trailOf(engine, id, values.q, call.signal)
   const { messages, known } = seen
   const [message, ...others] = messages
-  const isOne = values.q !== undefined && message !== undefined && others.length === 0
-  const content = html`${card(
-    null,
-    html`<p>Account: ${named(`/console/accounts/${id}`, email, id)}</p>
-      ${question(id, values.q)}`,
-  )}
-  ${isOne ? way(message, seen) : messages.length > 0 ? card(values.q === undefined ? 'Newest messages' : 'Which one?', listOf(id, messages)) : absent(known)}`
-  return { title: isOne ? message.subject || '(no subject)' : 'Why did this mail not arrive?', content }
+  const question = html`<p>Account: ${named(`/console/accounts/${id}`, email, id)}</p>
+    ${searchFor(id, values.q)}`
+  if (values.q !== undefined && message !== undefined && others.length === 0)
+    return { title: titleOf(message), content: html`${card(null, question)} ${way(message, seen)}` }
+  const list = card(values.q === undefined ? 'Newest messages' : 'Which one?', listOf(id, messages))
+  const content = html`${card(null, question)} ${messages.length > 0 ? list : absent(known)}`
+  return { title: whyAbsent, content }
 })
 
-function question(id: string, q?: string): Html {
+const whyAbsent = 'Why did this mail not arrive?'
+const titleOf = ({ subject }: TrailMessage): string => subject || '(no subject)'
+
+function searchFor(id: string, q?: string): Html {
   return searchForm(pathOf(id), field('Message-ID, subject or message id', 'q', { q }, 'search'), 'Show its trail')
 }
 
 function listOf(id: string, rows: readonly TrailMessage[]): Html {
   const list = table(rows, '', {
-    Subject: (one) => named(link(pathOf(id), { q: one.id }), one.subject || '(no subject)', one.id),
+    Subject: (one) => named(link(pathOf(id), { q: one.id }), titleOf(one), one.id),
     From: ({ from }) => from.join(', '),
     Received: ({ received }) => moment(received),
     Folders: ({ folders }) => folders.join(', '),
@@ -42,13 +44,11 @@ function listOf(id: string, rows: readonly TrailMessage[]): Html {
 }
 
 function absent(known: readonly string[]): Html {
-  return card(
-    'It is not in the index',
-    html`<p>No message of this account has this id, Message-ID or subject. What is known of the account:</p>
-      <ul>
-        ${known.map((words) => html`<li>${words}</li>`)}
-      </ul>`,
-  )
+  const words = html`<p>No message of this account has this id, Message-ID or subject. What is known of the account:</p>
+    <ul>
+      ${known.map((fact) => html`<li>${fact}</li>`)}
+    </ul>`
+  return card('It is not in the index', words)
 }
 
 function way(message: TrailMessage, { events, webhooks, more_webhooks: more, others }: Trail): Html {
@@ -76,13 +76,11 @@ function way(message: TrailMessage, { events, webhooks, more_webhooks: more, oth
 }
 
 function ofWebhook({ id, callback_url: url, active, matched, why, callbacks }: Trail['webhooks'][number]): Html {
-  const words = matched ? 'wanted' : 'not wanted'
-  return card(
-    null,
-    html`<h2>${named(`/console/webhooks/${id}`, url, id)}</h2>
-      <p>${pill(words, matched ? 'good' : '')}${!active && html` <small>The webhook is inactive.</small>`}</p>
-      ${scrolling(`Why, by the filters of ${id}`, verdictTable(why))} ${callbacks.map(sentOne)}`,
-  )
+  const verdict = matched ? pill('wanted', 'good') : pill('not wanted', '')
+  const content = html`<h2>${named(`/console/webhooks/${id}`, url, id)}</h2>
+    <p>${verdict}${!active && html` <small>The webhook is inactive.</small>`}</p>
+    ${scrolling(`Why, by the filters of ${id}`, verdictTable(why))} ${callbacks.map(sentOne)}`
+  return card(null, content)
 }
 
 function sentOne(one: Trail['others'][number]): Html {
@@ -96,13 +94,13 @@ function sentOne(one: Trail['others'][number]): Html {
     </details>`
 }
 
-/** Of the page of an account. */
+/** Cards of the account's page: the search for a trail, its webhooks, its last callbacks. */
 export async function trailCards(id: string, { engine, live }: Visit): Promise<Html> {
   const { webhooks, total } = await listWebhooks(engine, webhookQuery.parse({ account: id, limit: 10 }))
   const { deliveries } = await deliveryLog(engine, logQuery.parse({ account: id, within: 30 * 86_400, limit: 10 }))
   const hooks = html`${webhookTable(webhooks)}
   ${total > webhooks.length && html`<p><a href="${link('/console/webhooks', { account: id })}">All ${total}</a></p>`}`
-  return html`${card('Why did this mail not arrive?', question(id))}
+  return html`${card(whyAbsent, searchFor(id))}
   ${card('Webhooks', scrolling('Webhooks', live('webhooks', hooks), 'wide'))}
   ${deliveryCard('Last callbacks', deliveries, { account: id }, live)}`
 }

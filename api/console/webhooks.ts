@@ -1,4 +1,4 @@
-/** Webhooks, and one webhook with its callbacks. */
+/** The list of webhooks, and the page of a webhook with its callbacks. */
 import { z } from 'zod'
 import { drawings, ownerOf, shownStates } from '../../engine/index.ts'
 import { listWebhooks, type WebhookDetail, webhookDetail, type WebhookList, webhookQuery } from '../admin/webhooks.ts'
@@ -23,20 +23,17 @@ export const webhooks = page('/console/webhooks', webhookQuery, async ({ values 
   return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total, silent }, visit)
 })
 
-/** One that fails is red, whatever its actor does. */
+/** The pill is red while the receiver fails, whatever the state of the actor. */
 function statePill({ state, active, failing_since: failing }: WebhookDetail | WebhookList['webhooks'][number]): Html {
   return pill(state, active && failing !== null ? 'bad' : undefined)
 }
 
 export function webhookTable(rows: WebhookList['webhooks']): Html {
   return table(rows, 'No webhook matches.', {
-    Receiver: ({ id, callback_url: url, active, ...row }) =>
-      html`${receiver(
-        id,
-        url,
-        ownerOf({ userId: row.user_id }, () => row.user_name),
-      )}
-      ${!active && html`<small>inactive</small>`}`,
+    Receiver: (row) => {
+      const owner = ownerOf({ userId: row.user_id }, () => row.user_name)
+      return html`${receiver(row.id, row.callback_url, owner)} ${!row.active && html`<small>inactive</small>`}`
+    },
     State: statePill,
     Duration: (row) => since(row.since),
     '#Pending': (row) => row.pending,
@@ -52,7 +49,7 @@ export function webhookTable(rows: WebhookList['webhooks']): Html {
 
 export const webhook = page('/console/webhooks/{id}', z.object({}), async ({ path }, { engine, live }) => {
   const seen = await webhookDetail(engine, path.id)
-  // The log knows webhooks by their ids, and a bare URL only among what waits of its developer.
+  // Callbacks to a bare URL (id u…) have no webhook id in the log: the link shows the pending ones of the developer.
   const log = seen.id.startsWith('u') ? { developer: seen.developer_id, state: 'pending' } : { webhook: seen.id }
   const content = html`${card(null, live('how', how(seen)))}
   ${chartCard('State chart of the webhook', drawings.webhook, { ...seen, active: seen.active_states }, live)}
