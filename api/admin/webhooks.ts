@@ -1,4 +1,4 @@
-/** Webhooks and callbacks as operators see them. */
+/** Webhooks in the admin API: the list over all developers, and a webhook in full. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -6,7 +6,7 @@ import {
   freshHealth,
   namesOf,
   noActor,
-  type OutboxRecord,
+  notFound,
   type PoolFacts,
   shownStates,
   type WebhookRecord,
@@ -60,37 +60,39 @@ export type WebhookDetail = z.input<typeof webhookView>
 
 type Channel = Pick<WebhookRecord, 'id' | 'developerId' | 'userId' | 'callbackUrl' | 'active' | 'health' | 'createdAt'>
 
-type Name = Awaited<ReturnType<typeof namesOf>>
-
-const namesOfOwners = ({ store }: Engine, all: readonly Pick<Channel, 'developerId' | 'userId'>[]): Promise<Name> =>
-  namesOf(store, { developers: all.map((one) => one.developerId), users: all.map((one) => one.userId) })
-
-async function rowOf(
+/** `facts`: the states of the actors, by id of the webhook. */
+async function presentChannels(
   { store }: Engine,
-  channel: Channel,
-  facts: PoolFacts | null | undefined,
-  name: Name,
-): Promise<WebhookRow> {
-  const { id, developerId: developer_id, userId: user_id, callbackUrl: callback_url, active, health } = channel
-  const { pending, oldestAt } = await store.outbox.backlog(id)
-  return {
-    ...{ id, developer_id, user_id, callback_url, active },
-    ...{ developer_name: name(developer_id), user_name: name(user_id) },
-    state: facts?.state ?? noActor,
-    since: seconds(facts?.since ?? channel.createdAt),
-    failing_since: secondsOrNull(health.failingSince),
-    failures: facts?.attempt ?? health.consecutiveFailures,
-    message: health.lastError ?? facts?.lastError?.message ?? null,
-    next: presentNext(facts),
-    pending,
-    oldest: secondsOrNull(oldestAt),
-    latency_ms: await latencyOf(store, id),
-  }
+  channels: readonly Channel[],
+  facts: ReadonlyMap<string, PoolFacts>,
+): Promise<WebhookRow[]> {
+  const [developers, users] = [channels.map((one) => one.developerId), channels.map((one) => one.userId)]
+  const name = await namesOf(store, { developers, users })
+  const rows = channels.map(async (channel) => {
+    const { id, developerId: developer_id, userId: user_id, callbackUrl: callback_url, active, health } = channel
+    const { pending, oldestAt } = await store.outbox.backlog(id)
+    const seen = facts.get(id)
+    return {
+      ...{ id, developer_id, user_id, callback_url, active },
+      ...{ developer_name: name(developer_id), user_name: name(user_id) },
+      state: seen?.state ?? noActor,
+      since: seconds(seen?.since ?? channel.createdAt),
+      failing_since: secondsOrNull(health.failingSince),
+      failures: seen?.attempt ?? health.consecutiveFailures,
+      message: health.lastError ?? seen?.lastError?.message ?? null,
+      next: presentNext(seen),
+      pending,
+      oldest: secondsOrNull(oldestAt),
+      latency_ms: await latencyOf(store, id),
+    }
+  })
+  return Promise.all(rows)
 }
 
 const mostCallbacks = 50
 const newest = (limit: number) => ({ limit, offset: 0 })
 
+/** The median time in ms from the event to the delivery, of the last ten deliveries. */
 async function latencyOf({ outbox }: Engine['store'], webhookId: string): Promise<number | null> {
   const delivered = await outbox.list({ webhookId, states: ['delivered'] }, newest(10))
   const took = delivered.map(({ createdAt, finishedAt }) => (finishedAt ?? createdAt) - createdAt)
@@ -107,68 +109,64 @@ export const webhookQuery = z.object({
 })
 type WebhookQuery = z.output<typeof webhookQuery>
 
-/** Failing ones come first; of them, and of the others, those that are in their state for longest. */
+/** Failing webhooks come first; then, of both kinds, those that are in their state for longest. */
 export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise<WebhookList> {
-  const { facts: known, silent } = await factsById(engine, 'webhooks')
+  const { facts, silent } = await factsById(engine, 'webhooks')
   const account = query.account === undefined ? null : await findAccount(engine, query.account)
   const matching = (await engine.webhooks.all())
     .filter((webhook) => account === null || hears(webhook, account))
-    .map((webhook) => ({ webhook, facts: known.get(webhook.id) }))
-    .filter(({ webhook, facts }) => isLike(webhook, facts, query))
-    .toSorted((left, right) => (left.facts?.since ?? Infinity) - (right.facts?.since ?? Infinity))
-    .toSorted((left, right) => Number(fails(right.webhook, right.facts)) - Number(fails(left.webhook, left.facts)))
-  const page = matching.slice(query.offset, query.offset + query.limit)
-  const name = await namesOfOwners(
-    engine,
-    page.map(({ webhook }) => webhook),
-  )
-  const webhooks = await Promise.all(page.map(({ webhook, facts }) => rowOf(engine, webhook, facts, name)))
-  return { total: matching.length, webhooks, silent }
+    .map((webhook) => ({ webhook, actor: facts.get(webhook.id) }))
+    .filter((seen) => isLike(seen, query))
+    .toSorted((left, right) => Number(fails(right)) - Number(fails(left)) || since(left) - since(right))
+  const page = matching.slice(query.offset, query.offset + query.limit).map(({ webhook }) => webhook)
+  return { total: matching.length, webhooks: await presentChannels(engine, page, facts), silent }
 }
+
+/** A webhook and the state of its actor. */
+interface Seen {
+  readonly webhook: WebhookRecord
+  readonly actor: PoolFacts | undefined
+}
+
+const since = ({ actor }: Seen): number => actor?.since ?? Infinity
 
 function hears({ userId, developerId }: WebhookRecord, account: AccountRecord): boolean {
   return userId === null ? developerId === account.developerId : userId === account.userId
 }
 
-function isLike(
-  { id, developerId, callbackUrl, active }: WebhookRecord,
-  facts: PoolFacts | undefined,
-  { developer, state, failing, q }: WebhookQuery,
-): boolean {
+function isLike(seen: Seen, { developer, state, failing, q }: WebhookQuery): boolean {
+  const { id, developerId, callbackUrl } = seen.webhook
   if (developer !== undefined && developer !== developerId) return false
   if (q !== undefined && q !== id && !callbackUrl.includes(q)) return false
-  if (state !== undefined && state !== (facts?.state ?? noActor)) return false
-  return failing === undefined || failing === fails({ active }, facts)
+  if (state !== undefined && state !== (seen.actor?.state ?? noActor)) return false
+  return failing === undefined || failing === fails(seen)
 }
 
-function fails({ active }: Pick<WebhookRecord, 'active'>, facts: PoolFacts | undefined): boolean {
-  return active && facts?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
+function fails({ webhook, actor }: Seen): boolean {
+  return webhook.active && actor?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
 }
 
-/** Of a webhook, or of a bare URL (its id begins with u), which is known while something waits for it. */
-function findChannel({ store }: Engine, id: string): Promise<Channel> {
-  const bare = async (): Promise<Channel | null> => bareUrl((await store.outbox.pending(id, [], 1))[0])
-  return found<Channel>('webhook', id, id.startsWith('u') ? bare() : store.webhooks.get(id))
-}
-
-function bareUrl(row: OutboxRecord | undefined): Channel | null {
-  if (row === undefined) return null
-  const { channelId: id, developerId, url, createdAt } = row
+/** A webhook, or a bare URL: the id of a bare URL begins with u, and it is known while it has pending callbacks. */
+async function findChannel({ store }: Engine, id: string): Promise<Channel> {
+  if (!id.startsWith('u')) return found('webhook', id, store.webhooks.get(id))
+  const [row] = await store.outbox.pending(id, [], 1)
+  if (row === undefined) throw notFound('webhook', id)
+  const { developerId, url, createdAt } = row
   return { ...{ id, developerId, createdAt }, userId: null, callbackUrl: url ?? '', active: true, health: freshHealth }
 }
 
-/** `not_found` for an unknown id, here and below. */
+/** Throws `not_found` for an unknown id. */
 export async function webhookDetail(engine: Engine, id: string): Promise<WebhookDetail> {
   const channel = await findChannel(engine, id)
   const seen = engine.webhooks.view(id)
   const { facts } = await factsById(engine, 'webhooks', [id])
   const { outbox } = engine.store
-  // Of a bare URL only those that wait are known.
   const rows = id.startsWith('u')
     ? outbox.pending(id, [], mostCallbacks)
     : outbox.list({ webhookId: id }, newest(mostCallbacks))
+  const [row] = await presentChannels(engine, [channel], facts)
   return {
-    ...(await rowOf(engine, channel, facts.get(id), await namesOfOwners(engine, [channel]))),
+    ...(row as WebhookRow),
     created: seconds(channel.createdAt),
     ...presentActor(seen),
     active_states: [...(seen?.active ?? [])],
