@@ -1,4 +1,4 @@
-/** One email account: how it is, in full and in words, and what operators do to it. */
+/** One email account in the admin API: its state in full and in words, its live events, and the actions on it. */
 import { Readable } from 'node:stream'
 import { z } from 'zod'
 import {
@@ -133,12 +133,12 @@ function presentFolder(folder: FolderRecord): AccountDetail['folders'][number] {
   return { name: folderName(folder), indexed: folder.counts.messages, ...shownCounts(folder), complete }
 }
 
-/** So that both ends notice when the other one has gone. */
+/** A regular comment line lets both ends notice a lost connection. */
 const beatMs = 15_000
-/** A client for which more bytes wait than this is disconnected. */
+/** A client with more unread bytes is disconnected. */
 const mostWaiting = 262_144
 
-/** `step` has a step of the account, `line` a line of its connections; without end. */
+/** An endless stream. Its events are `step`, a step of the account's actor, and `line`, a line of its connections. */
 function accountEvents({ accounts }: Engine, id: string, signal: AbortSignal): StreamAnswer {
   const events = new Readable({ read: () => undefined, highWaterMark: mostWaiting })
   const send = (text: string): void => {
@@ -146,12 +146,10 @@ function accountEvents({ accounts }: Engine, id: string, signal: AbortSignal): S
   }
   const leave = accounts.listen(id, (news) => send(eventOf(news)))
   const beat = setInterval(() => send(':\n\n'), beatMs).unref()
-  const end = (): void => void events.destroy()
-  signal.addEventListener('abort', end, { once: true })
+  signal.addEventListener('abort', () => events.destroy(), { once: true })
   events.once('close', () => {
     leave()
     clearInterval(beat)
-    signal.removeEventListener('abort', end)
   })
   send(':\n\n')
   return new StreamAnswer(events, eventStreamHeaders)
@@ -163,7 +161,7 @@ function eventOf(news: AccountNews): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** What helps against a failure of this class. */
+/** What ends a failure, by its class. */
 const remedies: Readonly<Record<string, string>> = {
   auth_rejected: 'The user gives another password, or edits the one at the mail server back.',
   auth_unavailable: 'The login service of the mail server, or of the provider, works again.',
@@ -191,11 +189,9 @@ async function presentExplanation(
   return { why: words, since: seconds(since), next, would_change: changesOf(account, state, failure), quarantined }
 }
 
-/** The actions of operators on one account that are looked through for the one that paused it. */
-const mostActions = 50
-
+/** The operator who paused the account, when it is among the last 50 actions on the account. */
 async function pausedBy({ store }: Engine, id: string): Promise<string | null> {
-  const actions = await store.audit.list([id], { limit: mostActions, offset: 0 })
+  const actions = await store.audit.list([id], { limit: 50, offset: 0 })
   const last = actions.find(({ action, status }) => action === 'accounts pause' && status < 400)
   return last === undefined ? null : `${last.by} ${last.actorName} from ${last.address} at ${utc(last.at)}`
 }
@@ -221,7 +217,7 @@ async function rowOf(engine: Engine, id: string): Promise<AccountRow> {
   return presentAccount(await findAccount(engine, id), engine.accounts.view(id))
 }
 
-/** Compares a folder with the mail server from end to end. By the name that the API shows, or the server's own. */
+/** Compares a whole folder with the mail server. `name`: the folder's name in the API, or its path on the server. */
 export async function readFolderAnew(engine: Engine, id: string, name: string): Promise<void> {
   await findAccount(engine, id)
   const folders = await engine.store.folders.list(id)
@@ -235,14 +231,14 @@ const linkView = answer({
   expires: [z.int(), time],
 })
 
-/** A page of the connect wizard for the user of the account: password or consent once more. */
+/** A link to the connect wizard, where the user of the account gives the password or the consent again. */
 export async function reconnectLink({ store, baseUrl }: Engine, account: AccountRecord) {
   const { token, expiresAt, ...fields } = reconnectToken(account, Date.now())
   await store.tokens.create({ ...fields, token, expiresAt })
   return { url: connectUrl(baseUrl(), token), expires: seconds(expiresAt) }
 }
 
-/** A method of the accounts by its name. */
+/** The route of an action whose name is that of the engine's method. */
 const acting = (name: 'reconnect' | 'pause' | 'resume', summary: string, errors: number[] = []) =>
   adminRoute(`POST /admin/accounts/{id}/${name}`, {
     ...{ scope: 'act', summary, errors, response: accountRow },

@@ -30,7 +30,7 @@ export const auditQuery = z.object({
   ...paging,
 })
 
-/** Newest first. */
+/** A page of the audit trail, newest first. */
 export async function auditTrail(engine: Engine, query: z.output<typeof auditQuery>): Promise<AuditRow[]> {
   const { store, webhooks } = engine
   const targets = query.target === undefined ? undefined : await idsMeant(engine, query.target)
@@ -40,15 +40,8 @@ export async function auditTrail(engine: Engine, query: z.output<typeof auditQue
   const hooks = await webhooks.several(ids)
   const name = await namesOf(store, { accounts: ids, developers: ids, users: ids, tokens })
   return records.map(({ at, by, actorId, actorName, address, action, target, details, status }) => ({
-    at: seconds(at),
-    by,
-    actor: actorId,
-    name: actorName,
-    address,
-    action,
-    target,
-    details: { ...details },
-    status,
+    ...{ at: seconds(at), by, actor: actorId, name: actorName, address },
+    ...{ action, target, details: { ...details }, status },
     target_name: name(target) ?? hooks.get(target)?.callbackUrl ?? null,
     outcome: status < 400 ? 'done' : status === 499 ? 'unknown' : status < 500 ? 'refused' : 'failed',
   }))

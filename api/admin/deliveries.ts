@@ -1,4 +1,4 @@
-/** Callbacks as operators see them: the log over all webhooks, and one callback with what led to it. */
+/** Callbacks in the admin API: the log over all webhooks, a callback in full, and sending callbacks again. */
 import { z } from 'zod'
 import {
   callbacksLike,
@@ -54,11 +54,10 @@ export async function presentRows(engine: Engine, rows: readonly OutboxRecord[])
   return (await shownRows(engine, rows)).deliveries
 }
 
-/** `silent`: nodes that did not say behind what their callbacks wait. */
-async function shownRows(
-  engine: Engine,
-  rows: readonly OutboxRecord[],
-): Promise<Pick<DeliveryLog, 'deliveries' | 'silent'>> {
+type Presented = Pick<DeliveryLog, 'deliveries' | 'silent'>
+
+/** `silent`: addresses of the nodes that did not answer what their pending callbacks wait for. */
+async function shownRows(engine: Engine, rows: readonly OutboxRecord[]): Promise<Presented> {
   const { store, webhooks } = engine
   const messageIds = rows.flatMap(({ messageId }) => messageId ?? [])
   const hooks = await webhooks.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
@@ -91,7 +90,7 @@ async function shownRows(
   return { deliveries, silent }
 }
 
-/** By id of the callback. */
+/** What each pending callback waits for, by id of the callback. */
 async function waitsOf({ everyNode }: Engine, rows: readonly OutboxRecord[]) {
   const pending = rows.filter(({ state }) => state === 'pending').map((row) => ({ ...row, data: {}, attempts: [] }))
   const { answers, silent } = await everyNode.ask('waits', pending)
@@ -105,7 +104,6 @@ export const verdictView = answer({
   why: [z.string(), 'it fits'],
 })
 
-/** With the request that each attempt makes. */
 const sentFields = {
   ...callbackFields,
   request: answer({
@@ -125,11 +123,11 @@ export type SentCallback = z.input<typeof sentCallback>
 
 export async function presentSent(engine: Engine, rows: readonly OutboxRecord[]): Promise<SentCallback[]> {
   const shown = await presentRows(engine, rows)
-  const requests = await Promise.all(rows.map((row) => requestOf(engine, row)))
-  return shown.flatMap((row, index) => (requests[index] === undefined ? [] : [{ ...row, request: requests[index] }]))
+  return Promise.all(
+    rows.map(async (row, index) => ({ ...(shown[index] as DeliveryRow), request: await requestOf(engine, row) })),
+  )
 }
 
-/** A callback, and what led to it. */
 const deliveryDetail = view('AdminDelivery', {
   ...sentFields,
   channel_id: [z.string(), ids.webhook, 'where it waits: the webhook, or u… of a bare URL'],
@@ -145,17 +143,16 @@ export type DeliveryDetail = z.input<typeof deliveryDetail>
 export async function deliveryOf(engine: Engine, id: string, signal: AbortSignal): Promise<DeliveryDetail> {
   const row = await found('delivery', id, engine.store.outbox.get(id))
   const webhook = row.webhookId === null ? null : await engine.store.webhooks.get(row.webhookId)
-  const [shown] = await presentRows(engine, [row])
+  const [sent] = await presentSent(engine, [row])
   return {
-    ...(shown as DeliveryRow),
-    request: await requestOf(engine, row),
+    ...(sent as SentCallback),
     channel_id: row.channelId,
     data: row.data,
     why: webhook === null ? [] : [...(await verdictsOf(engine, webhook, row, signal))],
   }
 }
 
-/** As each attempt makes it: what differs from one to the next, and is secret, is masked. */
+/** The request of the callback, without its signature; the timestamp is that of the last attempt. */
 async function requestOf({ webhooks }: Engine, row: OutboxRecord): Promise<SentCallback['request']> {
   const made = await webhooks.preview(row)
   const last = row.attempts.at(-1)
@@ -183,16 +180,16 @@ async function verdictsOf(
     store.messages.get(accountId, messageId),
   ])
   if (account === null || message === null) return []
-  // An operator's question costs the user none of the calls to the mail server.
+  // The calls to the mail server are not counted against the user's budget.
   return (await webhooks.explain(webhook, account, message, { signal, reads: () => undefined })).verdicts
 }
 
-/** Answers 1, or 0 when it is on its way already. `conflict` when the webhook is paused. */
+/** Returns 1, or 0 when the callback is pending already. Throws `conflict` when the webhook is paused. */
 export async function redeliver(engine: Engine, id: string): Promise<number> {
   return engine.webhooks.resend(await found('delivery', id, engine.store.outbox.get(id)))
 }
 
-/** Of the log, unless a time is given. */
+/** The log goes back so far unless the filter has a time. */
 export const usualSeconds = 86_400
 
 const filters = {
@@ -244,26 +241,26 @@ export type DeliveryLog = z.input<typeof logView>
 const mostBars = 48
 const leastStep = 60
 
-/** The store's query of a filter, and the time that the filter covers, in ms since 1970. */
-async function asked(engine: Engine, { q: text, within, from, until, ...filter }: LogFilters) {
+/** The query that a filter means in the store, with begin and end in ms since 1970. */
+async function queryOf(engine: Engine, { q: text, within, from, until, ...filter }: LogFilters) {
   const end = until ?? Date.now()
   const begin = from ?? end - (within ?? usualSeconds) * 1000
   const query = await callbacksLike(engine, { ...filter, text, from: begin, until: end })
   return { query, begin, end }
 }
 
-/** Newest first. */
+/** A page of the log, newest first. */
 export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: LogQuery): Promise<DeliveryLog> {
   const { outbox } = engine.store
-  const { query, begin, end } = await asked(engine, filter)
+  const { query, begin, end } = await queryOf(engine, filter)
   const resendings = (await engine.everyNode.ask('resending')).answers.flatMap(({ answer }) => answer ?? [])
   const last = resendings.toSorted((one, other) => one.startedAt - other.startedAt).at(-1) ?? null
   const step = Math.ceil(Math.max(1, end - begin) / 1000 / mostBars / leastStep) * leastStep
   const [rows, counts] = await Promise.all([outbox.list(query, { limit, offset }), outbox.counts(query, step * 1000)])
   const bars = [...Map.groupBy(counts, ({ at }) => at)].map(([at, own]) => {
     const of = (state: string): number => own.find((one) => one.state === state)?.count ?? 0
-    const [delivered, failed] = [of('delivered'), of('failed')]
-    return { at: seconds(at), delivered, failed, pending: of('pending'), skipped: of('skipped') }
+    const states = { delivered: of('delivered'), failed: of('failed'), pending: of('pending'), skipped: of('skipped') }
+    return { at: seconds(at), ...states }
   })
   return {
     ...{ from: seconds(begin), until: seconds(end), step },
@@ -276,9 +273,9 @@ export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: 
 
 const presentResending = ({ startedAt, ...shown }: Resending) => ({ started: seconds(startedAt), ...shown })
 
-/** Those that match and have failed. `conflict` while others are being sent again. */
+/** Sends the failed callbacks that match again. Throws `conflict` while an earlier resending goes on. */
 export async function resendFailed(engine: Engine, filter: LogFilters) {
-  const { query } = await asked(engine, filter)
+  const { query } = await queryOf(engine, filter)
   return presentResending(await engine.webhooks.resendFailed(query))
 }
 

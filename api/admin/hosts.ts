@@ -1,4 +1,4 @@
-/** Mail servers: how their accounts are, how logins go, and the pace that an operator sets. */
+/** Mail servers: states of their accounts, outcomes of logins, and the limit of logins that an operator sets. */
 import { z } from 'zod'
 import { byAccounts, type Engine, type HostFacts, listHosts, notFound } from '../../engine/index.ts'
 import { secondsOrNull } from '../addresses.ts'
@@ -20,7 +20,7 @@ const hostList = answer({ total, hosts: [z.array(hostView), [exampleOf(hostView)
 
 export const hostQuery = z.object({ q: optional(filledText, 'part of the name', 'gmail'), ...paging })
 
-/** A page of them, those with most accounts first. */
+/** A page of the hosts, those with most accounts first. */
 export async function adminHosts(
   engine: Engine,
   { q = '', limit, offset }: z.output<typeof hostQuery>,
@@ -33,7 +33,7 @@ export async function adminHosts(
   return { total: found.length, hosts: await presentHosts(engine, page), silent }
 }
 
-/** Each node logs in for its own accounts. */
+/** Adds the logins of the last minute, summed over all nodes: each node logs in for its own accounts. */
 export async function presentHosts({ everyNode }: Engine, rows: readonly HostFacts[]): Promise<HostRow[]> {
   const names = rows.map(({ host }) => host)
   const { answers } = await everyNode.ask('logins', names)
@@ -50,18 +50,15 @@ function summed(all: readonly Readonly<Record<string, number>>[]): Record<string
   return sums
 }
 
-/** Logins a minute at most, 0 = none, null = as configured again. `not_found`: neither an account nor a pace. */
+/** `pace`: logins a minute at most; null = as configured. Throws `not_found` for a host without accounts and pace. */
 export async function setHostPace(engine: Engine, name: string, pace: number | null): Promise<HostRow> {
   const server = name.toLowerCase()
   const places = await engine.store.accounts.places({ server })
   const { facts } = await factsById(engine, 'accounts')
-  const rows = listHosts(engine, places, facts).filter(({ host }) => host === server)
-  if (rows.length === 0) throw notFound('host', name)
+  const row = listHosts(engine, places, facts).find(({ host }) => host === server)
+  if (row === undefined) throw notFound('host', name)
   await engine.settings.pace(server, pace)
-  const [presented] = await presentHosts(
-    engine,
-    rows.map((row) => ({ ...row, pace })),
-  )
+  const [presented] = await presentHosts(engine, [{ ...row, pace }])
   return presented as HostRow
 }
 

@@ -1,4 +1,4 @@
-/** The trail of a message: from its arrival to each attempt; and why a mail is not there. */
+/** The trail of a message from its arrival to each delivery attempt, or what is known when the index lacks it. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -63,13 +63,8 @@ export const trailQuery = z.object({
   q: optional(filledText, 'message id, Message-ID or part of the subject; without it the newest messages', 'Hello'),
 })
 
-/** `not_found` for an unknown account. */
-export async function trailOf(
-  engine: Engine,
-  id: string,
-  asked: string | undefined,
-  signal: AbortSignal,
-): Promise<Trail> {
+/** The trail of the message that `asked` means; without it the newest messages. Throws `not_found`: the account. */
+export async function trailOf(engine: Engine, id: string, signal: AbortSignal, asked?: string): Promise<Trail> {
   const { store } = engine
   const account = await findAccount(engine, id)
   const page = { limit: mostMessages, offset: 0 }
@@ -123,5 +118,5 @@ export const trailRoute = adminRoute('GET /admin/accounts/{id}/trail', {
   description: 'Of a mail that is not in the index: how account and folders are.',
   query: trailQuery,
   response: trailView,
-  handler: ({ path, query }, { engine, signal }) => trailOf(engine, path.id, query.q, signal),
+  handler: ({ path, query }, { engine, signal }) => trailOf(engine, path.id, signal, query.q),
 })

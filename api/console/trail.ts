@@ -14,7 +14,7 @@ const pathOf = (account: string): string => `/console/accounts/${account}/trail`
 export const trail = page('/console/accounts/{id}/trail', trailQuery, async ({ path: { id }, values }, visit) => {
   const { engine, call } = visit
   const { email } = await findAccount(engine, id)
-  const seen = await trailOf(engine, id, values.q, call.signal)
+  const seen = await trailOf(engine, id, call.signal, values.q)
   const { messages, known } = seen
   const [message, ...others] = messages
   const question = html`<p>Account: ${named(`/console/accounts/${id}`, email, id)}</p>
