@@ -1,4 +1,4 @@
-/** The list of email accounts as operators see it, over all developers. */
+/** The list of email accounts in the admin API, over all developers. */
 import { z } from 'zod'
 import {
   type AccountPlace,
@@ -45,7 +45,7 @@ export const accountFields = {
 export const accountRow = view('AdminAccount', accountFields)
 export type AccountRow = z.input<typeof accountRow>
 
-/** `facts`: undefined = there is no actor. */
+/** `facts`: the state of the account's actor; null or undefined = it has no actor. */
 export function presentAccount(account: AccountRecord, facts: PoolFacts | null | undefined): AccountRow {
   const { id, developerId: developer_id, userId: user_id, label: name, email, server, status, resume } = account
   const { lastError } = facts ?? resume
@@ -85,10 +85,10 @@ export const accountList = answer({ total, accounts: [z.array(accountRow), [exam
 
 const unhealthyFirst: readonly AccountPlace['condition']['is'][] = ['disabled', 'down', 'paused', 'up']
 
-/** Unhealthy accounts first; of one condition those that are in it for longest. */
+/** Unhealthy accounts come first; then, of each condition, those that are in it for longest. */
 export async function listAccounts(engine: Engine, query: AccountQuery): Promise<z.input<typeof accountList>> {
   const places = await placesLike(engine, query)
-  // After what is stored: an account that has changed meanwhile is not shown as it was before.
+  // The actors are asked after the store, so a change in between shows in their answers.
   const isLive = [query.state, query.status, query.failure].some((asked) => asked !== undefined)
   const live = isLive ? await factsById(engine, 'accounts') : null
   const like = live === null ? places : places.filter(({ id }) => isLike(live.facts.get(id), query))
@@ -101,7 +101,7 @@ export async function listAccounts(engine: Engine, query: AccountQuery): Promise
   return { total: matching.length, accounts, silent }
 }
 
-/** What lies in the store is asked of the store, what is live (isLike) of the pool. */
+/** The accounts that match those filters which the store knows. isLike checks the filters on the state of the actor. */
 function placesLike({ store }: Engine, query: AccountQuery): Promise<AccountPlace[]> {
   const { host, developer, user, q, condition, older_than: age } = query
   return store.accounts.places({
@@ -116,14 +116,14 @@ function isLike(facts: PoolFacts | undefined, { state, status, failure }: Accoun
   return failure === undefined || failure === facts?.lastError?.class
 }
 
-/** In this order, without the accounts that have gone meanwhile. */
+/** The records in the order of `places`, without accounts that were deleted meanwhile. */
 async function recordsOf({ store }: Engine, places: readonly AccountPlace[]): Promise<AccountRecord[]> {
   const accounts = await store.accounts.several(places.map(({ id }) => id))
   const records = new Map(accounts.map((account) => [account.id, account]))
   return places.flatMap(({ id }) => records.get(id) ?? [])
 }
 
-/** `not_found` for an unknown id. */
+/** Throws `not_found` for an unknown id. */
 export const findAccount = ({ store }: Engine, id: string): Promise<AccountRecord> =>
   found('email account', id, store.accounts.get(id))
 

@@ -1,4 +1,4 @@
-/** Every route of the admin API: for the front, and for the command line, which reads their schemas. */
+/** All routes of the admin API. The command line reads their schemas, too. */
 import { accountRoutes } from './account.ts'
 import { accountsRoute } from './accounts.ts'
 import { auditRoute } from './audit.ts'

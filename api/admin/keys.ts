@@ -1,7 +1,4 @@
-/**
- * Who may call: developers with their API keys, each with its users and accounts and where its callbacks wait; and the
- * tokens of the admin API.
- */
+/** Developers with their API keys, users, accounts, pending callbacks and brand; and the tokens of the admin API. */
 import { z } from 'zod'
 import {
   type Authenticated,
@@ -20,7 +17,7 @@ import { commaList, documented, filledText, integer, nameText, optional } from '
 import { accountRow, presentAccount } from './accounts.ts'
 import { adminRoute, count, countBy, developerId, factsById, found, nextView, paging, presentNext } from './shared.ts'
 
-/** Of the connect wizard. A part that is left out or empty is none. */
+/** A part of the brand. A part that is missing or empty is null. */
 function brandPart(expected: string, example: string, isRight: (text: string) => boolean) {
   const problem = { error: `expected ${expected}, or nothing` }
   const schema = nameText.transform((text) => text.trim()).refine((text) => text === '' || isRight(text), problem)
@@ -100,14 +97,14 @@ function presentKey(engine: Engine, { developer, secret }: Authenticated): z.inp
   return { ...present(engine, developer), api_secret: secret }
 }
 
-/** `known`: how many accounts it has; absent = they are counted. */
+/** `known`: the number of its accounts, when the caller has counted them. */
 async function presentDeveloper(engine: Engine, developer: DeveloperRecord, known?: number): Promise<DeveloperRow> {
   const { users, accounts } = engine.store
   const count = known ?? (await accounts.places({ developerId: developer.id })).length
   return { ...present(engine, developer), users: await users.count(developer.id), accounts: count }
 }
 
-/** Oldest first. */
+/** A page of the developers, oldest first. */
 export async function listDevelopers(engine: Engine, page: Page): Promise<DeveloperRow[]> {
   const { developers, accounts } = engine.store
   const all = await developers.list(page)
@@ -115,11 +112,11 @@ export async function listDevelopers(engine: Engine, page: Page): Promise<Develo
   return Promise.all(all.map((developer) => presentDeveloper(engine, developer, counts[developer.id] ?? 0)))
 }
 
-/** `not_found` for an unknown id. */
+/** Throws `not_found` for an unknown id. */
 export const findDeveloper = ({ store }: Engine, id: string): Promise<DeveloperRecord> =>
   found('developer', id, store.developers.get(id))
 
-/** `page`: of its users. */
+/** A developer in full, with a page of its users. Throws `not_found` for an unknown id. */
 export async function developerOf(engine: Engine, id: string, page: Page): Promise<DeveloperDetail> {
   const { store } = engine
   const developer = await findDeveloper(engine, id)
@@ -139,26 +136,24 @@ export async function developerOf(engine: Engine, id: string, page: Page): Promi
   }
 }
 
-const mostLate = 100
-
-/** Channels of its webhooks and of bare URLs with callbacks that wait, the oldest first. */
+/** Webhooks and bare URLs of a developer with pending callbacks, at most a hundred; the oldest callback comes first. */
 async function lateOf(engine: Engine, developer: string): Promise<DeveloperDetail['late']> {
   const { outbox } = engine.store
-  const late = await outbox.late(developer, mostLate)
+  const late = await outbox.late(developer, 100)
   const ids = late.map(({ channelId }) => channelId)
   const known = await engine.webhooks.several(ids)
   const { facts } = await factsById(engine, 'webhooks', ids)
   const rows = late.map(async ({ channelId: id, pending, oldestAt }) => {
     const seen = facts.get(id)
     const shown = { next: presentNext(seen), message: seen?.lastError?.message ?? null }
-    // Of a bare URL only its rows know it.
+    // A bare URL has no webhook record: its pending callbacks have the URL.
     const callback_url = (known.get(id)?.callbackUrl ?? (await outbox.pending(id, [], 1))[0]?.url) || null
     return { id, callback_url, pending, oldest: secondsOrNull(oldestAt), ...shown }
   })
   return Promise.all(rows)
 }
 
-/** Acts of operators on a developer that need its id alone. */
+/** The route of an action on a developer without further parameters. */
 const changing = (
   name: string,
   summary: string,
@@ -233,7 +228,7 @@ function presentToken({ id, name, scopes, createdAt, revokedAt }: OperatorRecord
   return { id, name, scopes: [...scopes], created: seconds(createdAt), revoked: secondsOrNull(revokedAt) }
 }
 
-/** Oldest first, revoked ones too. */
+/** A page of the tokens, oldest first, with the revoked ones. */
 export async function listTokens({ operators }: Engine, page: Page): Promise<TokenRow[]> {
   return (await operators.tokens(page)).map(presentToken)
 }

@@ -1,4 +1,4 @@
-/** The processes that share the store: what the store says of each, and what each says of itself. */
+/** The processes that share the store: their records in the store, and the figures that each of them answers. */
 import { z } from 'zod'
 import type { Engine } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'

@@ -28,7 +28,7 @@ const rates = {
 
 type Rate = keyof typeof rates
 
-/** Each in a sample of a node, and how those of several nodes come together: `mean` = by their deliveries. */
+/** The field of a sample for each rate, and how samples of several nodes combine. `mean` is weighted by deliveries. */
 const sources: Readonly<Record<Rate, readonly [of: keyof Sample, over: 'sum' | 'mean' | 'most']>> = {
   events_per_second: ['eventsPerSecond', 'sum'],
   deliveries_per_second: ['deliveriesPerSecond', 'sum'],
@@ -88,10 +88,8 @@ export const overviewView = view('AdminOverview', {
 })
 export type Overview = z.input<typeof overviewView>
 
-const mostHosts = 20
-
 export async function adminOverview(engine: Engine): Promise<Overview> {
-  // Before the actors: an account that has changed meanwhile is not counted as it was.
+  // The actors are asked after the store, so a change in between shows in their answers.
   const places = await engine.store.accounts.places({})
   const [{ facts, silent }, { facts: channels }, figures] = await Promise.all([
     factsById(engine, 'accounts'),
@@ -119,7 +117,7 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
         DISABLED: known.filter(({ tags }) => tags.includes('disabled')).length,
       },
     },
-    hosts: await presentHosts(engine, unwell.slice(0, mostHosts)),
+    hosts: await presentHosts(engine, unwell.slice(0, 20)),
     webhooks: await webhooksOf(engine, channels),
     now: ofEachRate((rate) => history[rate].at(-1) ?? (rate === 'memory_mib' ? ownMemory() : 0)),
     latencies: all.reduce<Overview['latencies']>((sum, one) => added(sum, one.latencies), []),
@@ -138,12 +136,12 @@ async function webhooksOf(
   return { total: facts.length, states: countBy(facts, ({ state }) => state), pending, oldest: secondsOrNull(oldestAt) }
 }
 
-/** By their limits, which all nodes have alike. */
+/** Adds two distributions. All nodes have the same limits in the same order. */
 function added(sum: Overview['latencies'], more: Overview['latencies']): Overview['latencies'] {
   return more.map(({ seconds, callbacks }, at) => ({ seconds, callbacks: callbacks + (sum[at]?.callbacks ?? 0) }))
 }
 
-/** Of all nodes: the newest samples belong together, as do those before them. */
+/** Combines the samples of all nodes: the newest ones of each node, those before them, and so on. */
 function historyOf(ofNodes: readonly (readonly Sample[])[]): Overview['history'] {
   const most = Math.max(...ofNodes.map((samples) => samples.length))
   const together = Array.from({ length: most }, (_, at) => ofNodes.flatMap((samples) => samples.at(at - most) ?? []))

@@ -1,4 +1,4 @@
-/** The search over everything that operators look for. */
+/** The search over accounts, users, developers, webhooks, callbacks and messages. */
 import { z } from 'zod'
 import { find, foundKinds } from '../../engine/index.ts'
 import { address, answer, exampleOf, view } from '../examples.ts'

@@ -1,4 +1,4 @@
-/** What the parts of the admin API share. Times are Unix timestamps in seconds, durations milliseconds. */
+/** Schemas and helpers of all routes of the admin API. Times are Unix timestamps in seconds, durations milliseconds. */
 import { z } from 'zod'
 import { type ActorView, type Engine, notFound, type PoolFacts } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
@@ -6,7 +6,7 @@ import { answer, time } from '../examples.ts'
 import { defineRoute } from '../route.ts'
 import { limitOf, offset } from '../values.ts'
 
-/** A route for operators. `scope`: 'read' when absent. */
+/** A route of the admin API. Its `scope` is 'read' when absent. */
 export const adminRoute: typeof defineRoute = (at, definition) => ({
   ...defineRoute(at, definition),
   auth: 'operator',
@@ -17,7 +17,7 @@ export const paging = { limit: limitOf(50, 200), offset }
 
 export const count = z.int().min(0)
 export const counts = z.record(z.string(), count)
-/** Of a list that has pages. */
+/** A field of each list that has pages. */
 export const total = [count, 1, 'that match, on all pages'] as const
 export const developerId = [z.string(), '4a1b2c3d4e5f60718293a4b5'] as const
 
@@ -42,7 +42,7 @@ export type StepRow = z.input<typeof stepView>
 const from = [z.string(), 'running.life.connecting', 'path of a state'] as const
 const event = [z.string(), 'connect failed'] as const
 
-/** The last transitions in the chart of an actor, and its running timers. */
+/** Fields of an actor in full: its last transitions in the state chart, and its running timers. */
 export const wayFields = {
   last: [
     z.array(answer({ from, event, to: [z.string(), 'running.life.deciding'] })),
@@ -52,7 +52,7 @@ export const wayFields = {
   timers: [z.array(answer({ from, event: [z.string(), 'after wait'], at: [z.int(), time] })), []],
 } as const
 
-/** null = there is no actor here. */
+/** `view`: null = this node has no such actor. */
 export function presentActor(view: Pick<ActorView, 'tags' | 'steps' | 'last' | 'timers'> | null) {
   const { tags = [], steps = [], last = [], timers = [] } = view ?? {}
   return {
@@ -63,21 +63,21 @@ export function presentActor(view: Pick<ActorView, 'tags' | 'steps' | 'last' | '
   }
 }
 
-/** Rejects with `not_found` when there is no such record. */
+/** Throws `not_found` when the record is null. */
 export async function found<T>(kind: string, id: string, record: Promise<T | null>): Promise<T> {
   const known = await record
   if (known === null) throw notFound(kind, id)
   return known
 }
 
-/** Of a list that shows what only the nodes themselves know. */
+/** A field of each list that needs answers of all nodes. */
 export const silent = [
   z.array(z.string()),
   [],
   'addresses of the nodes that did not answer: what they know is missing',
 ] as const
 
-/** The states of the actors of accounts, or of webhooks, on all nodes: of these ids, or all. */
+/** The states of the actors of accounts, or of webhooks, on all nodes. `ids`: only of these. */
 export async function factsById({ everyNode }: Engine, of: 'accounts' | 'webhooks', ids?: readonly string[]) {
   const { answers, silent } = await everyNode.ask(of, ids)
   const facts = new Map<string, PoolFacts>()
@@ -90,7 +90,7 @@ export async function factsById({ everyNode }: Engine, of: 'accounts' | 'webhook
   return { facts, silent }
 }
 
-/** Each node has an actor for a webhook of the application: the one in most trouble is shown. */
+/** Each node has an actor for an application-wide webhook: factsById takes the actor with the highest rank. */
 function troubleOf({ tags, state }: PoolFacts): number {
   return ['idle', 'retrying', 'failed', 'dead'].findLastIndex((tag) => tags.includes(tag)) + Number(state !== 'idle')
 }

@@ -1,4 +1,4 @@
-/** Care of the store while it is in use: backups, sealing its secrets anew, and how long what is kept. */
+/** Maintenance of the running store: backups, sealing its secrets anew, and retention times. */
 import { z } from 'zod'
 import { AppError, type Engine, keptNames, notFound, reseal, retentionKeys, withinTime } from '../../engine/index.ts'
 import { answer, exampleOf, view } from '../examples.ts'
@@ -18,7 +18,7 @@ function latestBackup({ backups }: Engine): z.input<typeof backupView> {
   return { ...state, error: state.error?.message ?? null }
 }
 
-/** Of one call: it ends before its deadline. */
+/** Values that a call seals: few enough to end before the call's deadline. */
 const resealedAtOnce = 2000
 
 export const resealView = view('AdminReseal', {
@@ -42,7 +42,7 @@ export const retentionView = view('AdminRetention', {
   kept: [z.array(keptView), [exampleOf(keptView)], 'what goes by itself once it is so old, and is not needed any more'],
 })
 
-/** As the environment says or an operator has set. A shorter time removes rows for good. */
+/** The retention times in force: as set by an operator, or as configured. */
 export function retentionOf({ config, settings }: Engine): z.input<typeof keptView>[] {
   return keptNames.map((what) => {
     const setting = retentionKeys[what]
@@ -50,7 +50,7 @@ export function retentionOf({ config, settings }: Engine): z.input<typeof keptVi
   })
 }
 
-/** As the environment variables allow: a minute to a hundred years. */
+/** A retention time in seconds, within the limits of the environment variables: a minute to a hundred years. */
 export const keptSeconds = integerOrNone(60, 36_500 * 86_400, 'empty = as the environment says')
 
 export const backupRoutes = [
