@@ -1,4 +1,4 @@
-/** Commands that are a route of the admin API each: what they do and take is read from the route. */
+/** Commands that call one route of the admin API. Their summary and their options are those of the route. */
 import { z } from 'zod'
 import { AppError } from '../../engine/index.ts'
 import type { checkView } from '../admin/account.ts'
@@ -8,15 +8,15 @@ import { accountId, clientOf, say } from './client.ts'
 import { showAccount, showAny, showDeliveries, showExplanation } from './show.ts'
 import { type Command, type Given, type OptionName, isOption, UsageError } from './usage.ts'
 
-/** `at`: method and path. The word after the command stands in the path, or is this parameter of the query. */
-function commandOf(at: string, words?: string, parameter?: string, show: Show = showAny): Command {
+/** `at`: method and path. The word after the command is {id} in the path, or this `parameter` of the query. */
+function commandOf(at: string, show: Show = showAny, words = '', parameter?: string): Command {
   const [method, path] = at.split(' ') as [Method, string]
   const route = adminRoutes.find((one) => one.method === method && one.path === path)
   if (route === undefined) throw new Error(`no route ${at}`)
   const fields = route.query instanceof z.ZodObject ? Object.keys(route.query.shape) : []
   const options = fields.map((name) => name.replace('_', '-')).filter(isOption)
   return {
-    ...(words === undefined ? {} : { words, most: 1, fewest: words.startsWith('<') ? 1 : 0 }),
+    words,
     does: route.summary,
     options,
     run: async (given) => {
@@ -30,7 +30,7 @@ function commandOf(at: string, words?: string, parameter?: string, show: Show = 
   }
 }
 
-/** An account may be named by its address. */
+/** The word as an id in the path. An account may be named by its address. */
 async function idOf(given: Given, path: string): Promise<string> {
   const [word = ''] = given.words
   return path.includes('/accounts/') ? accountId(clientOf(given), word) : encodeURIComponent(word)
@@ -43,33 +43,31 @@ export function valuesOf({ values }: Given, options: readonly OptionName[]): Rec
   return Object.fromEntries(given.filter((pair): pair is [string, string] => typeof pair[1] === 'string'))
 }
 
-/** Its filters, and which page. */
 export const accountOptions = commandOf('GET /admin/accounts').options ?? []
 const allHosts = commandOf('GET /admin/hosts')
 
 export const actingCommands: Readonly<Record<string, Command>> = {
-  explain: commandOf('GET /admin/accounts/{id}/explain', '<account>', undefined, showExplanation),
-  reconnect: commandOf('POST /admin/accounts/{id}/reconnect', '<account>', undefined, showAccount),
-  pause: commandOf('POST /admin/accounts/{id}/pause', '<account>', undefined, showAccount),
-  resume: commandOf('POST /admin/accounts/{id}/resume', '<account>', undefined, showAccount),
-  check: commandOf('POST /admin/accounts/{id}/check', '<account>', undefined, showCheck),
-  link: commandOf('POST /admin/accounts/{id}/link', '<account>'),
-  find: commandOf('GET /admin/search', '<text>', 'q'),
+  explain: commandOf('GET /admin/accounts/{id}/explain', showExplanation, '<account>'),
+  reconnect: commandOf('POST /admin/accounts/{id}/reconnect', showAccount, '<account>'),
+  pause: commandOf('POST /admin/accounts/{id}/pause', showAccount, '<account>'),
+  resume: commandOf('POST /admin/accounts/{id}/resume', showAccount, '<account>'),
+  check: commandOf('POST /admin/accounts/{id}/check', showCheck, '<account>'),
+  link: commandOf('POST /admin/accounts/{id}/link', showAny, '<account>'),
+  find: commandOf('GET /admin/search', showAny, '<text>', 'q'),
   webhooks: commandOf('GET /admin/webhooks'),
-  deliveries: commandOf('GET /admin/deliveries', undefined, undefined, showDeliveries),
-  redeliver: commandOf('POST /admin/deliveries/{id}/redeliver', '<callback>'),
-  audit: commandOf('GET /admin/audit', '[<address, name or id>]', 'target'),
+  deliveries: commandOf('GET /admin/deliveries', showDeliveries),
+  redeliver: commandOf('POST /admin/deliveries/{id}/redeliver', showAny, '<callback>'),
+  audit: commandOf('GET /admin/audit', showAny, '[<address, name or id>]', 'target'),
   nodes: commandOf('GET /admin/nodes'),
   hosts: {
     ...allHosts,
     words: '[slow <host> <logins a minute> | stop <host> | free <host>]',
-    most: 3,
     does: 'mail servers, and how many logins they get',
     run: hosts,
   },
 }
 
-/** `bad_request` when the login was rejected, so that a script sees it. */
+/** Throws `bad_request` when the login fails: a script sees it by the exit status. */
 function showCheck(answer: unknown): readonly string[] {
   const { failure, message } = answer as z.output<typeof checkView>
   if (failure !== null) throw new AppError('bad_request', `the login fails (${failure}): ${message ?? ''}`)

@@ -39,7 +39,7 @@ import {
   usageOf,
 } from './usage.ts'
 
-/** Answers the exit status: 0 done, 1 failed, 2 wrong usage. */
+/** Runs a command. Returns the exit status: 0 done, 1 failed, 2 wrong usage. */
 export async function runCli(words: readonly string[], terminal: Terminal): Promise<number> {
   const [name = '--help', ...rest] = words
   const command = own(commands, name)
@@ -73,22 +73,16 @@ export async function runCli(words: readonly string[], terminal: Terminal): Prom
 const commands: Readonly<Record<string, Command>> = {
   top: { does: 'overview of the installation, refreshed', options: ['every', 'once'], run: top },
   accounts: { does: 'email accounts with status, state and failure', options: accountOptions, run: accounts },
-  tail: {
-    ...{ words: '<account>', fewest: 1, most: 1 },
-    does: 'state changes of one account (id or address) as they happen',
-    run: tail,
-  },
+  tail: { words: '<account>', does: 'state changes of one account (id or address) as they happen', run: tail },
   ...actingCommands,
   keys: {
     words: '[list | create | rotate <id> | end-overlap <id> | revoke <id> | restore <id>]',
-    most: 2,
     does: 'developers and their API keys',
     options: ['name'],
     run: keys,
   },
   tokens: {
     words: '[list | create | revoke <id>]',
-    most: 2,
     does: 'tokens of the admin API',
     options: ['name', 'scopes', 'local'],
     run: tokens,
@@ -96,18 +90,13 @@ const commands: Readonly<Record<string, Command>> = {
   backup: { does: 'makes a backup of the embedded store while the service runs', run: backup },
   retention: {
     words: '[set <what> <seconds> | reset <what>]',
-    most: 3,
     does: 'how long changes, deliveries and calls are kept; what is older goes for good',
     run: retention,
   },
   reseal: { does: 'seals with MAILROOM_SECRET what the keys of MAILROOM_SECRET_OLD sealed', run: resealAll },
-  restore: {
-    ...{ words: '<file>', fewest: 1, most: 1 },
-    does: 'puts a backup in the place of the store; stop the service first',
-    run: restore,
-  },
+  restore: { words: '<file>', does: 'puts a backup in the place of the store; stop the service first', run: restore },
   completion: {
-    ...{ words: '[bash | zsh | fish]', most: 1 },
+    words: '[bash | zsh | fish]',
     does: 'completion of commands and options: source <(mailroom completion bash)',
     run({ words: [word = 'bash'], terminal }) {
       const shell = shells.find((known) => known === word)
@@ -135,7 +124,7 @@ async function backup(given: Given): Promise<void> {
   let answer = (await client.call('POST', '/admin/backup')) as BackupAnswer
   while (answer.bytes === null) {
     if (answer.error !== null) throw new AppError('backup_failed', answer.error)
-    await sleep(lookMs, undefined, { signal: given.terminal.signal })
+    await sleep(500, undefined, { signal: given.terminal.signal })
     answer = (await client.call('GET', '/admin/backup')) as BackupAnswer
   }
   say(given, answer, () => {
@@ -144,10 +133,7 @@ async function backup(given: Given): Promise<void> {
   })
 }
 
-/** A long backup is asked for so often. */
-const lookMs = 500
-
-/** Until nothing is left; stopped or killed, it goes on at the next time. */
+/** Repeats the call until nothing is left. After a stop, the next run goes on with the rest. */
 async function resealAll(given: Given): Promise<void> {
   const client = clientOf(given)
   for (;;) {
@@ -179,6 +165,7 @@ function restore(given: Given): Promise<void> {
   return Promise.resolve()
 }
 
+/** All pages of a list. */
 async function allOf(given: Given, path: string): Promise<unknown[]> {
   return (await Array.fromAsync(pagesOf<readonly unknown[]>(clientOf(given), path))).flat()
 }

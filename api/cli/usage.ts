@@ -1,16 +1,16 @@
-/** What the command line takes: the options, and how commands and their usage read. */
+/** Options and words of the command line: their parsing, the usage texts, and the completion scripts of shells. */
 import { parseArgs } from 'node:util'
 
-/** Exit status 2. */
+/** A wrong command line: exit status 2. */
 export class UsageError extends Error {}
 
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   out(line: string): void
   error(line: string): void
-  /** Ends what goes on without an end of its own. */
+  /** Ends commands that run until they are stopped. */
   readonly signal: AbortSignal
-  /** Whether the screen may be cleared. */
+  /** Whether `out` writes to a screen, which may be cleared. */
   readonly isScreen: boolean
 }
 
@@ -46,10 +46,10 @@ const options = {
 
 export type OptionName = keyof typeof options
 export const isOption = (name: string): name is OptionName => name in options
-/** What each command takes. */
+/** Options of all commands. */
 const common: readonly string[] = ['json', 'url', 'token', 'help'] satisfies OptionName[]
 
-/** What a command is given. */
+/** The parsed command line. */
 export interface Given {
   readonly values: Values
   readonly words: readonly string[]
@@ -57,13 +57,10 @@ export interface Given {
 }
 
 export interface Command {
-  /** Words after the command, as they are shown. */
+  /** The words after the command, as the usage shows them: '<id>', or '[list | revoke <id>]' where none is needed. */
   readonly words?: string
-  /** How many of them there may be, none when absent. */
-  readonly fewest?: number
-  readonly most?: number
   readonly does: string
-  /** Of its own, besides those that all have. */
+  /** Options besides those of all commands. */
   readonly options?: readonly OptionName[]
   run(given: Given): Promise<void>
 }
@@ -78,15 +75,23 @@ function parse(words: readonly string[]) {
   }
 }
 
+/** How many words a command takes. A <placeholder> counts as one word. */
+function limitsOf(words: string): readonly [fewest: number, most: number] {
+  const counts = words.split('|').map((choice) => choice.match(/<[^<>]+>|[\w-]+/g)?.length ?? 0)
+  const most = Math.max(...counts)
+  return [words.startsWith('[') ? 0 : most, most]
+}
+
 /** Throws UsageError, which names the option. */
 export function readWords(name: string, command: Command, given: readonly string[]) {
   const { values, positionals } = parse(given)
-  const { words = 'no words', fewest = 0, most = 0, options: own = [] } = command
+  const { words = '', options: own = [] } = command
+  const [fewest, most] = limitsOf(words)
   const known = [...common, ...own]
   const strange = Object.entries(values).find(([option, value]) => value !== false && !known.includes(option))
   if (strange !== undefined) throw new UsageError(`--${strange[0]}: ${name} does not take it`)
   if (!values.help && (positionals.length < fewest || positionals.length > most))
-    throw new UsageError(`${name}: expected ${words}`)
+    throw new UsageError(`${name}: expected ${words || 'no words'}`)
   return { values, words: positionals }
 }
 
@@ -102,7 +107,7 @@ function optionLine(name: OptionName): string {
 
 const shownWidth = 34
 
-/** What does not fit beside its words stands below them. */
+/** A line of the usage: the words of a command and, beside or below them, what it does. */
 function line(words: string, does: string): string {
   return words.length > shownWidth
     ? `  ${words}\n${' '.repeat(shownWidth + 3)}${does}`
@@ -120,7 +125,7 @@ export function usage(commands: Readonly<Record<string, Command>>): string {
 
 export const shells = ['bash', 'zsh', 'fish'] as const
 
-/** For `source <(mailroom completion bash)`: commands, and the options of each. */
+/** A script that completes commands, their verbs and their options. */
 export function completion(commands: Readonly<Record<string, Command>>, shell: (typeof shells)[number]): string {
   if (shell === 'fish') return fishCompletion(commands)
   const cases = Object.entries(commands).map(([name, { words, options: own = [] }]) => {
@@ -140,7 +145,7 @@ export function completion(commands: Readonly<Record<string, Command>>, shell: (
   ].join('\n')
 }
 
-/** Of `[list | create | revoke <id>]`: list, create, revoke. */
+/** The verbs in '[list | create | revoke <id>]': list, create, revoke. */
 function verbsOf(words = ''): readonly string[] {
   return [...words.matchAll(/[[|] ?([a-z-]+)/g)].map(([, verb = '']) => verb)
 }
