@@ -1,4 +1,4 @@
-/** Calls of the admin API by the command line. */
+/** The command line's client of the admin API. */
 import type { z } from 'zod'
 import { AppError } from '../../engine/index.ts'
 import { adminRoutes } from '../admin/index.ts'
@@ -21,12 +21,12 @@ function responseOf(method: Method, path: string): z.ZodType {
 
 export type Client = ReturnType<typeof createClient>
 
-/** A backup of a large store takes as long as a call may take. */
+/** The longest call: a backup of a large store. */
 const patienceMs = 120_000
 
 type Init = Omit<RequestInit, 'headers'> & { readonly headers: Readonly<Record<string, string>> }
 
-/** `signal` ends what reads. */
+/** `signal` ends calls that only read. */
 export function createClient(url: string, token: string, signal: AbortSignal) {
   const broken = (cause: unknown): AppError =>
     new AppError('network', `${url} ended its answer early: ${wordsOf(cause)}`, { cause })
@@ -44,29 +44,26 @@ export function createClient(url: string, token: string, signal: AbortSignal) {
     throw new AppError('bad_request', `${method} ${path}: ${words} (${answer.status})`)
   }
   return {
-    /** The answer of a good call; else an AppError with the service's own words. */
+    /** The answer of a good call. Otherwise throws an AppError with the words of the service. */
     async call(method: Method, path: string, body?: Readonly<Record<string, unknown>>): Promise<unknown> {
-      // What changes something is waited for: its answer may hold a secret that is shown once.
+      // A write is not interrupted: its answer may hold a secret that is shown once.
       const late = AbortSignal.timeout(patienceMs)
       const inTime = method === 'GET' ? AbortSignal.any([signal, late]) : late
       const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
       const answer = await send(method, path, { signal: inTime, ...(body === undefined ? { headers: {} } : json) })
       const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
       const text = await textOf(answer)
-      const strange = (why: string, cause: unknown): AppError =>
-        new AppError('bad_request', `${method} ${url}${path}: ${why}, so this is no admin API of this Mailroom`, {
-          cause,
-        })
-      try {
-        const read = JSON.parse(text, clean) as unknown
-        // What a write has done is shown as it came: it may hold a secret that is shown once.
-        const error = method === 'GET' ? responseOf(method, path).safeParse(read).error : undefined
-        if (error !== undefined)
-          throw strange(`the answer lacks or alters ${error.issues[0]?.path.join('.') || 'everything'}`, error)
-        return read
-      } catch (cause) {
-        throw cause instanceof AppError ? cause : strange('the answer is no JSON', cause)
+      const strange = (why: string, cause: unknown): AppError => {
+        const words = `${method} ${url}${path}: ${why}, so this is no admin API of this Mailroom`
+        return new AppError('bad_request', words, { cause })
       }
+      const read = await Promise.try(() => JSON.parse(text, clean) as unknown).catch((cause: unknown) => {
+        throw strange('the answer is no JSON', cause)
+      })
+      // The answer of a write is shown unchecked, for the same reason.
+      const error = method === 'GET' ? responseOf(method, path).safeParse(read).error : undefined
+      if (error === undefined) return read
+      throw strange(`the answer lacks or alters ${error.issues[0]?.path.join('.') || 'everything'}`, error)
     },
     /** The data of each server-sent event, until the signal aborts or the service ends the stream. */
     async *events(path: string): AsyncGenerator<string, void, undefined> {
@@ -79,7 +76,6 @@ export function createClient(url: string, token: string, signal: AbortSignal) {
           rest = events.pop() ?? ''
           for (const event of events) {
             const data = [...event.matchAll(/^data: ?(.*)$/gm)].map(([, line = '']) => line)
-            // In JSON text only what it need not escape is left.
             if (data.length > 0) yield printable(data.join(' '))
           }
         }
@@ -105,10 +101,10 @@ function refusalOf(text: string): string {
   }
 }
 
-/** What the service gives at a time. */
+/** The service's limit of entries on a page. */
 const pageEntries = 200
 
-/** Answers of a list, page by page: at most `most` entries, without the first `from`. */
+/** A list page by page: at most `most` entries, without the first `from`. */
 export async function* pagesOf<Page extends readonly unknown[] | { readonly total: number }>(
   client: Client,
   path: string,
@@ -126,7 +122,7 @@ export async function* pagesOf<Page extends readonly unknown[] | { readonly tota
   }
 }
 
-/** The answer itself with --json, else in lines for people. */
+/** Prints an answer: as JSON with --json, otherwise as the lines of `show`. */
 export function say(
   { values, terminal }: Pick<Given, 'values' | 'terminal'>,
   answer: unknown,
@@ -147,7 +143,7 @@ export function clientOf({ values, terminal: { env, signal } }: Given): Client {
   return createClient(url, token, signal)
 }
 
-/** An id, or a whole address that one account alone has. */
+/** `given` when it is an id; for an address, the id of the only account that has it. */
 export async function accountId(client: Client, given: string): Promise<string> {
   if (!given.includes('@')) return encodeURIComponent(given)
   const found: AccountList['accounts'] = []

@@ -1,4 +1,4 @@
-/** Answers of the admin API as lines for people. */
+/** Formats answers of the admin API as lines of text. */
 import type { z } from 'zod'
 import type { accountList } from '../admin/accounts.ts'
 import type { explanationView, LineRow } from '../admin/account.ts'
@@ -7,26 +7,21 @@ import type { overviewView } from '../admin/overview.ts'
 import type { retentionView } from '../admin/store.ts'
 import type { developerView, tokenView } from '../admin/keys.ts'
 
-/**
- * What strangers wrote, in one line and without what a terminal obeys: control characters, and those that turn the
- * direction of writing.
- */
+/** Text of strangers in one line, without control characters and without those that change the direction of writing. */
 export function printable(text: string): string {
   return text.replace(/\s+/g, ' ').replace(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
 }
 
-const columnGap = 2
-
-/** Columns by their heads, each as wide as its widest cell; the last one is not padded. */
+/** Columns by their headings, each as wide as its widest cell, with two spaces between. */
 function table<T>(rows: readonly T[], columns: Readonly<Record<string, (row: T) => string>>): readonly string[] {
   const heads = Object.keys(columns)
   const lines = [heads, ...rows.map((row) => Object.values(columns).map((cell) => cell(row)))]
-  const widths = heads.map((_head, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)) + columnGap)
+  const widths = heads.map((_head, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)) + 2)
   const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)))
   return padded.map((line) => line.join('').trimEnd())
 }
 
-/** 41s, 12m, 3h, 5d. */
+/** A duration: 41s, 12m, 3h, 5d. */
 function age(seconds: number): string {
   if (seconds >= 86_400) return `${Math.floor(seconds / 86_400)}d`
   if (seconds >= 3600) return `${Math.floor(seconds / 3600)}h`
@@ -137,14 +132,14 @@ export function showRetention(answer: unknown): readonly string[] {
 
 type News = { readonly at: number } & ({ readonly event: string; readonly state: string } | Omit<LineRow, 'at'>)
 
-/** A step of an actor, or a line of its connections with the number of the connection. */
+/** An event of an account: a step of its actor, or a line of a connection with the connection's number. */
 export function showEvent(data: string): readonly string[] {
   const news = JSON.parse(data) as News
   const text = 'line' in news ? `#${news.connection} ${news.line}` : `${news.event} → ${news.state}`
   return [printable(`${new Date(news.at * 1000).toISOString().slice(11, 23)} ${text}`)]
 }
 
-/** What was made, its secret last: it is shown this once. */
+/** Shows a new record with its secret, `name`, at the end. */
 export function showSecret(name: string): (answer: unknown) => readonly string[] {
   return (answer) => {
     const { [name]: secret, ...rest } = answer as Record<string, unknown>
@@ -153,7 +148,7 @@ export function showSecret(name: string): (answer: unknown) => readonly string[]
   }
 }
 
-/** Later than 2001: a Unix timestamp, no count. */
+/** Larger numbers are Unix timestamps, later than 2001, and no counts. */
 const firstTime = 1_000_000_000
 
 function cellOf(value: unknown): string {
@@ -166,7 +161,7 @@ function cellOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value ?? '').replace('""', '')
 }
 
-/** Any answer of the admin API: a list as a table, one thing line by line. */
+/** Any answer of the admin API: a list as a table, a record as a line for each field. */
 export function showAny(answer: unknown): readonly string[] {
   const whole = answer as object
   const isList = 'total' in whole || 'found' in whole
