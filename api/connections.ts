@@ -1,8 +1,7 @@
 /**
- * How many connections there are at once, in all and from one address (MAILROOM_CONNECTIONS_MAX,
- * MAILROOM_CONNECTIONS_PER_ADDRESS). A few more are taken, for health checks and for refusals in words; what comes
- * beyond them is closed at once. A connection in use is never closed for another one. Limits for slow clients and for
- * floods are the reverse proxy's: docs/operations.md.
+ * Limits the open connections, in all and per address (MAILROOM_CONNECTIONS_MAX, MAILROOM_CONNECTIONS_PER_ADDRESS).
+ * Some spare connections serve health checks and refusals in words; all further ones are closed at once. Limits
+ * against slow clients and floods belong to the reverse proxy: docs/operations.md.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -17,36 +16,35 @@ type Limit = 'all' | 'address'
 
 export interface Connections {
   admit(socket: Socket): void
-  /** Stands in front of the app. */
+  /** Wraps the app: refuses calls over a limit. */
   guard(app: RequestListener): RequestListener
   readonly open: number
-  /** Since the start, by the limit that was reached: calls refused, connections closed. */
+  /** Calls refused since the start, by the limit that was reached. */
   readonly refused: Readonly<Record<Limit, number>>
+  /** Connections closed since the start, by the limit that was reached. */
   readonly closed: Readonly<Record<Limit, number>>
 }
 
-const sparePlaces = 16
-/** A connection over a limit that asks nothing for so long is closed. */
-const spareMs = 2000
-/** Calls under way on one connection; node answers them in order. */
+const spareConnections = 16
+/** A spare connection without a call for this time is closed. */
+const spareIdleMs = 2000
+/** Unanswered calls on one connection; Node answers them in order. */
 const mostPipelined = 16
-/** Of a refusal. */
-const retryMs = 5000
+const retryAfterMs = 5000
 
-interface Place {
-  /** Why it is over a limit; null = it is not. */
+interface ConnectionState {
+  /** The limit that the connection is over; null = none. */
   readonly over: Limit | null
-  underWay: number
+  calls: number
 }
 
 export function createConnections(settings: Settings): Connections {
   const { MAILROOM_CONNECTIONS_MAX: most, MAILROOM_CONNECTIONS_PER_ADDRESS: mostOfOne } = settings
-  // All clients share the address of a trusted proxy: their calls are counted, not their connections.
   const behindProxy = settings.MAILROOM_TRUST_PROXY
   const addressOf = clientAddressReader(settings)
+  /** Counts connections. Behind a proxy, whose address all clients share, counts calls. */
   const byAddress = createCounts()
-  const callsByAddress = createCounts()
-  const places = new WeakMap<Socket, Place>()
+  const states = new WeakMap<Socket, ConnectionState>()
   let open = 0
   const refused = { all: 0, address: 0 }
   const closed = { all: 0, address: 0 }
@@ -55,46 +53,47 @@ export function createConnections(settings: Settings): Connections {
     const address = networkOf(socket.remoteAddress ?? '')
     const ofAddress = behindProxy ? 0 : byAddress.of(address)
     const over = ofAddress >= mostOfOne ? 'address' : open >= most ? 'all' : null
-    if (over !== null && Math.max(ofAddress - mostOfOne, open - most) >= sparePlaces) {
+    if (over !== null && Math.max(ofAddress - mostOfOne, open - most) >= spareConnections) {
       closed[over] += 1
       socket.destroy()
       return
     }
-    places.set(socket, { over, underWay: 0 })
+    states.set(socket, { over, calls: 0 })
     open += 1
-    byAddress.change(address, 1)
+    if (!behindProxy) byAddress.change(address, 1)
     socket.once('close', () => {
       open -= 1
-      byAddress.change(address, -1)
+      if (!behindProxy) byAddress.change(address, -1)
     })
-    if (over !== null) socket.setTimeout(spareMs, () => socket.destroy())
+    if (over !== null) socket.setTimeout(spareIdleMs, () => socket.destroy())
   }
 
-  /** null = the call is taken. */
-  function refusalOf(place: Place, request: IncomingMessage, address: string): keyof typeof words | null {
-    if (place.underWay > mostPipelined) return 'pipelined'
-    const over = place.over ?? (behindProxy && callsByAddress.of(address) > mostOfOne ? 'address' : null)
+  /** null = the call is accepted. */
+  function refusalOf(state: ConnectionState, request: IncomingMessage, address: string): Refusal | null {
+    if (state.calls > mostPipelined) return 'pipelined'
+    const over = state.over ?? (behindProxy && byAddress.of(address) > mostOfOne ? 'address' : null)
     return over === null || alwaysAnswered.has(request.url?.split('?', 1)[0] ?? '') ? null : over
   }
 
   return {
     admit,
     guard: (app) => (request, response) => {
-      const place = places.get(request.socket) ?? { over: null, underWay: 0 }
+      const state = states.get(request.socket) ?? { over: null, calls: 0 }
       const address = behindProxy ? addressOf(request) : ''
-      place.underWay += 1
-      if (behindProxy) callsByAddress.change(address, 1)
+      state.calls += 1
+      if (behindProxy) byAddress.change(address, 1)
       response.on('close', () => {
-        place.underWay -= 1
-        if (behindProxy) callsByAddress.change(address, -1)
+        state.calls -= 1
+        if (behindProxy) byAddress.change(address, -1)
       })
-      const refusal = refusalOf(place, request, address)
-      if (refusal === null) {
-        app(request, response)
-        return
+      const refusal = refusalOf(state, request, address)
+      if (refusal === null) app(request, response)
+      else {
+        if (refusal !== 'pipelined') refused[refusal] += 1
+        response.setHeader('Connection', 'close')
+        const code = refusal === 'all' ? 'busy' : 'rate_limited'
+        answerError(response, new AppError(code, words[refusal], { retryAfterMs }))
       }
-      if (refusal !== 'pipelined') refused[refusal] += 1
-      refuse(response, refusal)
     },
     get open() {
       return open
@@ -110,13 +109,9 @@ const words = {
   pipelined: `more than ${mostPipelined} calls wait on this connection for the answer to an earlier one; try again`,
 } as const
 
-function refuse(response: ServerResponse, limit: keyof typeof words): void {
-  response.setHeader('Connection', 'close')
-  const code = limit === 'all' ? 'busy' : 'rate_limited'
-  answerError(response, new AppError(code, words[limit], { retryAfterMs: retryMs }))
-}
+type Refusal = keyof typeof words
 
-/** For who stands in front of the app. */
+/** An error answer from outside the app. */
 export function answerError(response: ServerResponse, { status, message, retryAfterMs }: AppError): void {
   response.writeHead(status, {
     'Content-Type': 'application/json',
