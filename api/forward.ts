@@ -1,8 +1,7 @@
 /**
- * Calls that concern one user are answered by the node that owns the user: it has the connections to the mailboxes and
- * writes all that is the user's. A node that gets such a call for another one passes it on as it came, and the answer
- * back, both piece by piece; who the caller is and what it may is found out there. While nobody owns the user, or the
- * owner is being replaced, the call waits, up to its deadline.
+ * Forwards a call about one user to the node that owns the user. That node has the mailbox connections, authenticates
+ * the caller and answers; request and answer are streamed unchanged. While the user has no owner, or the owner is being
+ * replaced, the call waits, up to its deadline.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -27,14 +26,14 @@ import type { Served } from './system.ts'
 /** Bodies up to this size are held, so that the call can be repeated at another node. */
 const heldBytes = 65_536
 const lookAgainMs = 250
-/** Of a node that does not own the user, or not any more: nothing was done. */
+/** Status of a node that does not own the user: the node did nothing. */
 const misdirected = 421
 const retryAfterMs = 2000
 
-/** Whose call it is, by an id that names a slot; `isAny`: any node that owns slots will do. null = everybody's. */
+/** An id that names the slot of a call; `isAny`: any node that owns slots may answer. null = every node may. */
 type Key = { readonly id: string; readonly isAny?: true } | null
 
-/** Of the path alone, as it is on the wire. */
+// Patterns over the request target as it is on the wire.
 const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/?]+)/
 const ofAccount = /^\/(?:admin\/accounts|downloads)\/([^/?]+)/
 const ofWebhook = /^\/(?:lite|2\.0|admin)\/webhooks\/([^/?]+)/
@@ -43,76 +42,62 @@ const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
 /** The state of a sign-in ends with the token's slot; see consent.ts. */
 const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
 const makesUser = /^\/(?:lite\/users|2\.0\/accounts)\/?(?:\?|$)/
-/** Of the query or the body, in any coding: no user is made, this one is changed. */
+/** In the query or the body, in any coding: the call changes this user instead of creating one. */
 const migrates = /migrate_account_id\W+([0-9a-f]{24})/
 const ofConsole = /^\/console(?:[/?]|$)/
-/** The stream of a page of the console, and what a page shows once. */
+/** The event stream of a console page, and the secrets that a page shows once. */
 const ofPage = /^\/console\/(?:events|shown)\?/
-/** How far a redelivery of all callbacks is, is in the memory of the node that does it. */
+/** The node that redelivers all callbacks has the progress in memory. */
 const ofResending = /^\/admin\/deliveries(?:\/redeliver)?\/?(?:\?|$)/
-/** Pages of the console about no single thing, and tries of its password, are one node's. */
+/** One node answers the general pages of the console and counts the tries of its password. */
 const consoleKey = { id: 'console' }
 
 export function createForwarding(engine: Engine) {
   const { nodes } = engine.store
-
-  const keyOf = (request: IncomingMessage, served: Served): Promise<Key> => keyOfCall(engine, request, served)
-
   const ownerOf = ({ id, isAny }: Exclude<Key, null>): Owner => (isAny && nodes.ownsAny() ? 'here' : nodes.ownerOf(id))
 
   return {
-    /** In front of the app, for clients. */
+    /** Wraps the app for clients. */
     outer(app: RequestListener, served: Served, pages: BaseUrlReader): RequestListener {
       return (request, response) => {
-        if (nodes.ownsAll()) {
-          app(request, response)
-          return
-        }
-        keyOf(request, served).then(
-          (key) => {
+        if (nodes.ownsAll()) app(request, response)
+        else
+          answering(response, async () => {
+            const key = await keyOfCall(engine, request, served)
             if (key === null || (!key.isAny && ownerOf(key) === 'here')) app(request, response)
             else {
-              // Only the body says whether a user is made or changed.
+              // Only the body says whether the call creates or changes a user.
               const of = (body: Buffer | null): Owner => ownerOf((key.isAny ? migrated(body) : null) ?? key)
-              void forward({ engine, app, pages }, request, response, of)
+              await forward({ engine, app, pages }, request, response, of)
             }
-          },
-          (error: unknown) => answerError(response, toAppError(error)),
-        )
+          })
       }
     },
-    /** In front of the app, for other nodes. */
+    /** Wraps the app for other nodes. */
     inner(app: RequestListener): RequestListener {
-      return (request, response) => {
-        if (request.url?.startsWith(questionPath) === true) {
-          void answerQuestion(engine, request, response)
-          return
-        }
-        markRelayed(request)
-        keyOf(request, 'all').then(
-          (key) => {
-            if (key === null || ownerOf(key) === 'here') app(request, response)
-            else response.writeHead(misdirected).end()
-          },
-          (error: unknown) => answerError(response, toAppError(error)),
-        )
-      }
+      return (request, response) =>
+        answering(response, async () => {
+          if (request.url?.startsWith(questionPath) === true) return answerQuestion(engine, request, response)
+          markRelayed(request)
+          const key = await keyOfCall(engine, request, 'all')
+          if (key === null || ownerOf(key) === 'here') app(request, response)
+          else response.writeHead(misdirected).end()
+        })
     },
   }
+}
+
+function answering(response: ServerResponse, work: () => Promise<void>): void {
+  work().catch((error: unknown) => answerError(response, toAppError(error)))
 }
 
 async function answerQuestion({ everyNode }: Engine, request: IncomingMessage, response: ServerResponse) {
-  try {
-    const said = await everyNode.answer(request.url ?? '', await heldBody(request))
-    response.writeHead(said === null ? 404 : 200, { 'Content-Type': 'application/json' }).end(said ?? '')
-  } catch (error) {
-    answerError(response, toAppError(error))
-  }
+  const text = await everyNode.answer(request.url ?? '', await heldBody(request))
+  response.writeHead(text === null ? 404 : 200, { 'Content-Type': 'application/json' }).end(text ?? '')
 }
 
 async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, served: Served): Promise<Key> {
-  const operators = served !== 'api'
-  if (!operators && /^\/(?:admin|console)(?:[/?]|$)/.test(url)) return null
+  if (served === 'api' && /^\/(?:admin|console)(?:[/?]|$)/.test(url)) return null
   const user = ofUser.exec(url)?.[1]
   if (user !== undefined) return { id: user }
   if (makesUser.test(url)) return method === 'POST' ? (migrated(url) ?? { id: newId(), isAny: true }) : null
@@ -124,7 +109,7 @@ async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, 
   return (await keyOfThing(engine, (page ?? url).replace(/^\/console/, '/admin'))) ?? consoleKey
 }
 
-/** An account, a webhook or a callback by its id. */
+/** Key of the account, the webhook or the delivery whose id is in the path. */
 async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
   const account = ofAccount.exec(url)?.[1]
   if (account !== undefined) return owned(await store.accounts.get(account))
@@ -148,7 +133,7 @@ const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te',
 interface Listener {
   readonly engine: Engine
   readonly app: RequestListener
-  /** Of pages that this listener serves. */
+  /** Base URL of the pages that this listener serves. */
   readonly pages: BaseUrlReader
 }
 
@@ -162,16 +147,13 @@ function headersOf({ engine, pages }: Listener, request: IncomingMessage): strin
 async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
   if (coding === undefined && !(Number(length) > 0)) return null
-  const chunks: Buffer[] = []
-  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
-  return Buffer.concat(chunks)
+  return Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
 }
 
 async function forward(
   listener: Listener,
   request: IncomingMessage,
   response: ServerResponse,
-  /** By the body that is held. */
   ownerOf: (held: Buffer | null) => Owner,
 ): Promise<void> {
   const { engine, app } = listener
@@ -181,9 +163,10 @@ async function forward(
   response.once('close', () => gone.abort())
   const isLong =
     request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > heldBytes
+  /** undefined = not read yet; null = the call has no body. */
   let held: Buffer | null | undefined
   const owner = (): Owner => ownerOf(held ?? null)
-  // A call whose body has been read is passed on to this very process too.
+  // A call with a held body goes through the network to this process too.
   const addressNow = (): string | null => {
     const now = owner()
     return now === 'here' ? nodes.address() : (now?.address ?? null)
@@ -230,7 +213,7 @@ function unowned(): AppError {
   return new AppError('account_unavailable', words, { retryAfterMs })
 }
 
-/** A body that can be sent but once is sent to a node that answers. */
+/** Asks whether the node answers, before a body that can be sent only once. */
 async function isAt({ peers }: Engine, address: string): Promise<boolean> {
   return (await peers.tell(address, lookPath)) !== 0
 }
@@ -238,8 +221,8 @@ async function isAt({ peers }: Engine, address: string): Promise<boolean> {
 type Call = Omit<Parameters<Engine['peers']['call']>[1], 'signal'>
 
 /**
- * null: nothing was done, and another node may do it. A read does not wait for a node that has a successor. A write
- * waits while the node is there: it may be handing the user over. Rejects when it is not known what became of a write.
+ * null = the node did nothing, and another node may answer. A read gives up a node that has a successor. A write waits
+ * for a node that is still there: the node may be handing the user over. Rejects when the result of a write is unknown.
  */
 async function ask(
   { peers, config, store: { nodes } }: Engine,
@@ -254,7 +237,7 @@ async function ask(
   const began = performance.now()
   const timer = setInterval(() => {
     const now = isRead || !isThere() ? addressNow() : address
-    // Another node, or one that is cut from this one: a body that is streamed may take its time.
+    // The network may be cut. A streamed body has no such deadline.
     const isLate = !(call.body instanceof Readable) && performance.now() - began > 2 * config.MAILROOM_REQUEST_TIMEOUT
     if (isLate || (now !== null && now !== address)) replaced.abort()
   }, lookAgainMs)
@@ -272,14 +255,14 @@ async function ask(
   }
 }
 
-/** No connection was made. */
+/** Errors that mean that no connection was made. */
 const notSent = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
 async function passOn(response: ServerResponse, { status, headers, body }: PeerAnswer): Promise<void> {
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !hopByHop.has(name)) response.setHeader(name, value)
   response.writeHead(status)
-  // Of a stream of events the headers go out at once.
+  // An event stream may have no first byte for long.
   response.flushHeaders()
   await pipeline(body, response)
 }
