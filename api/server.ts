@@ -1,4 +1,4 @@
-/** The HTTP server: deadlines against slow clients, `Expect: 100-continue`, JSON answers to bad HTTP; the port. */
+/** The HTTP server: deadlines for slow clients, `Expect: 100-continue`, JSON answers to bad HTTP, start and end. */
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -16,7 +16,11 @@ import { mayMeasure, measureWords, type MetricsConfig, type Served } from './sys
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
-/** Headers must be there within this time, whatever the deadline of the call. */
+interface App {
+  callback(served: Served): RequestListener
+}
+
+/** The headers must arrive within this time, whatever the deadline of the call. */
 const headersMs = 20_000
 /** Longer than the idle time of common proxies and client pools, so that they close first. */
 const keepAliveMs = 75_000
@@ -24,11 +28,11 @@ const keepAliveMs = 75_000
 const maxHeaderBytes = 32 * 1024
 
 /**
- * `app.callback()` behind Node's own timeouts: headers within 20 s, the whole request within MAILROOM_REQUEST_TIMEOUT;
- * a connection on which nothing moves for twice that time during a call is closed. Not listening yet.
+ * Serves the app behind Node's own timeouts: headers within 20 s, the whole request within MAILROOM_REQUEST_TIMEOUT. A
+ * connection without traffic for twice that time during a call is closed. The server does not listen yet.
  */
 export function createServer(
-  app: { callback(served: Served): RequestListener },
+  app: App,
   config: Settings,
   connections: Connections = createConnections(config),
   served: Served = 'all',
@@ -42,27 +46,27 @@ export function createServer(
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(5000, Math.ceil(requestTimeout / 4)),
       maxHeaderSize: maxHeaderBytes,
-      // addresses.ts asks for it, with an answer of ours.
+      // addresses.ts requires the header and answers in our words.
       requireHostHeader: false,
     },
     listener,
   )
   server.timeout = 2 * requestTimeout
   server.on('connection', (socket) => connections.admit(socket))
-  // The body reader says "100 Continue" once the request is known to be acceptable.
+  // The body reader sends "100 Continue" when it starts to read.
   server.on('checkContinue', (request, response) => {
     awaitContinue(request)
     listener(request, response)
   })
-  // Ignored (RFC 9110 10.1.1 allows it): Node's own 417 would pass by the limits and deadlines of answers.
+  // Other expectations are ignored (RFC 9110 section 10.1.1): Node's own 417 would bypass the limits and deadlines.
   server.on('checkExpectation', listener)
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket))
+  server.on('clientError', refuse)
   return server
 }
 
 /**
- * By the parser's error code. Transfer-Encoding together with Content-Length is refused, not guessed at: Node's parser
- * lets it pass only along with everything else that makes request smuggling possible.
+ * By the parser's error code. Transfer-Encoding together with Content-Length is refused: the parser option that would
+ * accept both also permits request smuggling.
  */
 const refusals: Readonly<Record<string, { readonly status: number; readonly words: string }>> = {
   HPE_HEADER_OVERFLOW: { status: 431, words: `headers: larger than ${maxHeaderBytes} bytes` },
@@ -94,25 +98,22 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 /**
- * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start, or
- * another process serve it), it says that the process is alive and not ready, and asks callers of everything else to
- * come back.
+ * Answers on the port until the app is started, which may wait for the store: the process is alive but not ready, and
+ * other calls get a 503.
  */
 export function createFront(config: MetricsConfig) {
-  let app: { callback(served: Served): RequestListener } = {
-    callback: (served) => (request, response) => beforeStart(config, request, response, served),
-  }
+  let app: App | null = null
   return {
-    /** Of the listener that serves so much. */
     callback(served: Served): RequestListener {
-      let [of, handle] = [app, app.callback(served)]
+      let handle: RequestListener | undefined
       return (request, response) => {
-        if (of !== app) [of, handle] = [app, app.callback(served)]
-        handle(request, response)
+        handle ??= app?.callback(served)
+        if (handle === undefined) beforeStart(config, request, response, served)
+        else handle(request, response)
       }
     },
-    /** From now on the app answers. */
-    use(started: typeof app): void {
+    /** From now on the app answers. Called once. */
+    use(started: App): void {
       app = started
     },
   }
@@ -139,7 +140,7 @@ function beforeStart(
   }
 }
 
-/** It stands for every address of the machine: clients cannot be sent to it. */
+/** Whether the host means every address of the machine: clients cannot use such a host in a URL. */
 export function isWildcard(host: string): boolean {
   return /^(?:0\.0\.0\.0|[0:]+)$/.test(host)
 }
@@ -152,15 +153,10 @@ export async function listen(
   port: number,
 ): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) =>
-      reject(
-        new AppError(
-          'bad_request',
-          `${of}_HOST, ${of}_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`,
-          { cause },
-        ),
-      ),
-    )
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const words = `${of}_HOST, ${of}_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`
+      reject(new AppError('bad_request', words, { cause }))
+    })
     server.listen(port, host, resolve)
   })
   const { port: chosen } = server.address() as AddressInfo
@@ -168,7 +164,7 @@ export async function listen(
   return `http://${host.includes(':') ? `[${host}]` : host}:${chosen}`
 }
 
-/** Takes no new call, lets open ones end for `graceMs`, then cuts what is left (event streams among it). */
+/** Accepts no new call, gives open calls `graceMs` to end, then closes all connections, event streams included. */
 export async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   server.closeIdleConnections()
