@@ -1,4 +1,5 @@
-/** One API call on its way through the middlewares, and the Call that its handler gets. */
+/** The state of one API call that the middlewares share, and the Call that its handler gets. */
+import type { ServerResponse } from 'node:http'
 import type Koa from 'koa'
 import { AppError, concernsAccount } from '../engine/index.ts'
 import type { AccountRecord, DeveloperRecord, Engine, Release, Spooled, Use, UserRecord } from '../engine/index.ts'
@@ -11,30 +12,30 @@ import { parseTarget, type Pair, type Target } from './wire.ts'
 export class Exchange {
   readonly engine: Engine
   readonly requestId: string
-  /** Where the call comes from; see addresses.ts. */
+  /** The client's address, as clientAddressReader gives it. */
   readonly address: string
   readonly target: Target
   readonly version: ApiVersion
   /** Milliseconds of a monotonic clock. */
   readonly startedAt = performance.now()
-  /** Set by the router, with the four below. */
+  /** The router sets this and the next four. */
   baseUrl = ''
   auth: Auth = 'public'
-  /** A path parameter as it is on the wire. */
+  /** A path parameter, still percent-encoded. */
   captured: (name: 'id' | 'label') => string | undefined = () => undefined
   match: Match | null = null
-  /** What is wrong already. Thrown once it is known who calls, so that the answer can say whom it concerns. */
+  /** An early error. It is thrown after authentication, so that the answer can name the email account. */
   refusal: AppError | null = null
   query: readonly Pair[] = []
-  /** What has come of the body; dropped when it is parsed and known who calls. */
+  /** The received part of the body; null once the body is parsed and the caller is authenticated. */
   body: Body | null = null
   /** Pairs of a form-urlencoded body, for signatures. */
   form: readonly Pair[] = []
-  /** Query and body, the body's values over the query's, the last value of a name over earlier ones. */
+  /** Query and body. The body's values win over the query's, the last value of a name over earlier ones. */
   values: Readonly<Record<string, unknown>> = {}
   /** Set by the auth middleware. */
   developer: DeveloperRecord | null = null
-  /** Who calls: id of the developer or of the admin token. */
+  /** Id of the developer or of the admin token that calls. */
   caller: string | null = null
   /** The operator that calls, for the audit trail. */
   actor: Actor | null = null
@@ -42,7 +43,7 @@ export class Exchange {
   madeId: string | null = null
   /** The message of a multipart body; held until the answer is out. */
   upload: Spooled | null = null
-  /** What the answer holds of the budget. */
+  /** Shares of the memory budget that the answer holds. */
   readonly shares: { readonly bytes: number; readonly release: Release }[] = []
   /** Set by Call.concerns. */
   user: UserRecord | null = null
@@ -56,7 +57,7 @@ export class Exchange {
     this.version = this.target.path.startsWith('/2.0/') ? '2.0' : 'lite'
   }
 
-  /** The path of the route, or a placeholder: the label of metrics, of which there must be few. */
+  /** The route's path or a placeholder: a metric label, which must have few values. */
   get routePath(): string {
     return this.match?.route.path ?? '(none)'
   }
@@ -73,6 +74,12 @@ export type Middleware = Koa.Middleware<FrameState>
 export function asksForJson(ctx: FrameContext): boolean {
   ctx.vary('Accept')
   return ctx.accepts('html', 'json') === 'json'
+}
+
+/** Runs `end` when the answer is out or the client is gone; at once when that is already so. */
+export function whenClosed(res: ServerResponse, end: () => void): void {
+  if (res.closed) end()
+  else res.once('close', end)
 }
 
 /** Sends the whole answer at once. Node leaves the body out of an answer to HEAD. */
@@ -97,7 +104,7 @@ export class ActiveCall implements Call {
   readonly #ctx: FrameContext
   readonly #exchange: Exchange
   readonly #limits: Limits
-  /** Most handlers never look at the signal: it is made when asked for. */
+  /** Made on first use: most handlers never read the signal. */
   #aborter: AbortController | null = null
   #reason: unknown
   #countsForImap = false
@@ -183,43 +190,39 @@ export class ActiveCall implements Call {
 function watchCaller({ res, state: { exchange } }: FrameContext, abort: (why: unknown) => void): void {
   const shutOut = (): void => abort(new AppError('unauthorized', 'Authorization: revoked meanwhile'))
   const leave = exchange.caller === null ? null : exchange.engine.revocations.onEnd(exchange.caller, shutOut)
-  const close = (): void => {
+  whenClosed(res, () => {
     leave?.()
     if (!res.writableFinished) abort(new AppError('bad_request', 'the client went away'))
-  }
-  if (res.closed) close()
-  else res.once('close', close)
+  })
 }
 
 /**
- * A share for this call, in the name of its developer, or of its address while no developer is known. Rejects with
- * `busy` when there was no room in time, and with the signal's reason.
+ * Takes a share of the memory budget for this call, in the name of its developer, or of its address before
+ * authentication. Rejects with `busy` when there was no room in time, and with the signal's reason.
  */
 export async function takeShare(
   { state: { exchange }, res }: FrameContext,
   use: Use,
   bytes: number,
-  options: { readonly signal?: AbortSignal } = {},
+  signal?: AbortSignal,
 ): Promise<Release> {
   const owner = { developerId: exchange.developer?.id ?? exchange.address, part: '' }
-  const release = await exchange.engine.budget.take(use, owner, bytes, options)
+  const release = await exchange.engine.budget.take(use, owner, bytes, signal ? { signal } : {})
   if (release === null) {
-    throw new AppError('busy', 'many large calls are under way (MAILROOM_BUFFER_MAX); try again', {
-      retryAfterMs: 5000,
-    })
+    const words = 'many large calls are under way (MAILROOM_BUFFER_MAX); try again'
+    throw new AppError('busy', words, { retryAfterMs: 5000 })
   }
-  if (res.closed) release()
-  else res.once('close', () => release())
+  whenClosed(res, () => release())
   return release
 }
 
-/** For contents of mail, and the answer made of them. */
+/** Takes a share for mail contents and the answer made of them. */
 export async function holdContents(ctx: FrameContext, bytes: number, signal?: AbortSignal): Promise<void> {
-  const release = await takeShare(ctx, 'contents', bytes, signal ? { signal } : {})
+  const release = await takeShare(ctx, 'contents', bytes, signal)
   ctx.state.exchange.shares.push({ bytes, release })
 }
 
-/** Gives back what the answer was made of: it is held until it is out. */
+/** Keeps `bytes` of the call's shares for the finished answer, and releases the rest. */
 export function keepOnly({ shares }: Exchange, bytes: number): void {
   let left = bytes
   for (const share of shares) {

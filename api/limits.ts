@@ -1,6 +1,6 @@
 /**
- * What a caller may do how often: calls per hour and key, calls to IMAP per minute and user, wrong keys. Answers show
- * what is left of the first two. What is not of one user is counted over all nodes.
+ * Rate limits: calls per hour and key, calls to IMAP per minute and user, waits after wrong keys. Answers show the rest
+ * of the first two. Each count that is not about one user is shared by all nodes.
  */
 import { AppError, type Config, isAppError, type Logger, ownUses, type UseKind, type Uses } from '../engine/index.ts'
 
@@ -9,10 +9,10 @@ interface Window {
   readonly endsAt: number
 }
 
-/** Keys, users and addresses of whom something is remembered; far more than are active at once. */
+/** Keys, users and addresses in one map; far more than are active at once. */
 const remembered = 100_000
 
-/** The names that were set last; what is over the bound is forgotten, the oldest first. */
+/** A map that forgets the names that were set first when it holds more than `most`. */
 export class BoundedMap<T> extends Map<string, T> {
   readonly #most: number
   constructor(most = remembered) {
@@ -28,7 +28,7 @@ export class BoundedMap<T> extends Map<string, T> {
   }
 }
 
-/** How many there are of each name; nothing is kept of a name that has none. */
+/** Counts by name. A count of 0 takes no memory. */
 export function createCounts() {
   const counts = new Map<string, number>()
   return {
@@ -46,7 +46,7 @@ interface Shared {
   readonly kind: UseKind
 }
 
-/** How often something was counted since its window began, also by other nodes when it is `shared`. */
+/** Counts by id within a window of time; `shared`: together with other nodes. */
 export function createCounter(windowMs: number, now: () => number, shared?: Shared) {
   const windows = new BoundedMap<{ count: number; readonly endsAt: number }>()
   const windowOf = (id: string) => {
@@ -55,7 +55,7 @@ export function createCounter(windowMs: number, now: () => number, shared?: Shar
   }
   const add = (id: string, by: number): Window => {
     const window = windowOf(id)
-    // A window is set when it begins: the one that ends first is forgotten first.
+    // Set only at its beginning: the map then forgets the window that ends first.
     if (window.count === 0) windows.set(id, window)
     window.count += by
     return window
@@ -70,7 +70,7 @@ export function createCounter(windowMs: number, now: () => number, shared?: Shar
   }
 }
 
-/** What the headers of an answer are set on. */
+/** An answer whose headers can be set, like Koa's context. */
 interface Answer {
   set(header: string, value: string): void
 }
@@ -96,17 +96,16 @@ function createRate({ limit, windowMs, header, words, now, shared }: RateOptions
     answer.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
   }
   return {
-    /** Counts one call and says what is left, in these headers; throws `rate_limited` over the limit. */
+    /** Counts one call and sets the headers; throws `rate_limited` over the limit. */
     count(id: string, answer: Answer): void {
       if (limit === 0) return
       const window = counter.count(id)
       show(answer, window)
-      if (window.count <= limit) return
-      throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, {
-        retryAfterMs: window.endsAt - now(),
-      })
+      const retryAfterMs = window.endsAt - now()
+      if (window.count > limit)
+        throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, { retryAfterMs })
     },
-    /** Says what is left, and counts nothing. */
+    /** Sets the headers without counting a call. */
     show: (id: string, answer: Answer) => show(answer, counter.windowOf(id)),
   }
 }
@@ -115,7 +114,7 @@ export type Limits = ReturnType<typeof createLimits>
 
 type Settings = Pick<Config, 'MAILROOM_RATE_CALLS_PER_HOUR' | 'MAILROOM_RATE_IMAP_PER_MINUTE'>
 
-export function createLimits(config: Settings, now: () => number, uses = ownUses) {
+export function createLimits(config: Settings, now: () => number, uses: Uses) {
   return {
     /** By developer. */
     calls: createRate({
@@ -126,7 +125,7 @@ export function createLimits(config: Settings, now: () => number, uses = ownUses
       now,
       shared: { uses, kind: 'calls' },
     }),
-    /** By user, whose calls one node answers. */
+    /** By user. One node answers all calls of a user. */
     imap: createRate({
       limit: config.MAILROOM_RATE_IMAP_PER_MINUTE,
       windowMs: 60_000,
@@ -140,13 +139,13 @@ export function createLimits(config: Settings, now: () => number, uses = ownUses
 export type Tries = ReturnType<typeof createTries>
 
 interface TriesOptions {
-  /** Failures in a row without a wait. 0 = never a wait. */
+  /** Failures in a row before the first wait. 0 = never a wait. */
   readonly free: number
   /** Milliseconds since 1970. */
   readonly now: () => number
   readonly log: Logger
   readonly uses?: Uses
-  /** The parameter that a try comes in, and what there were too many of. */
+  /** For the error text: the parameter with the key, and the failures in the plural. */
   readonly words?: readonly [parameter: string, wrong: string]
 }
 
@@ -154,27 +153,28 @@ const usualWords = ['Authorization', 'wrong keys or signatures'] as const
 
 interface Failures {
   readonly count: number
-  /** No try before. */
+  /** The end of the wait, milliseconds since 1970. */
   readonly until: number
 }
 
 const firstWaitMs = 1000
 const longestWaitMs = 300_000
-/** So long after the last wait a failure is forgotten. */
+/** A failure is forgotten this long after the last wait. */
 const rememberMs = 900_000
-/** How many times as many failures an address has with all keys together. */
+/** An address may fail `keysFactor * free` times with all keys together. */
 const keysFactor = 10
-/** Longer keys count as the same when they begin the same. */
+/** Keys with the same first characters count as one key. */
 const keyLength = 64
 
 /**
- * Wrong keys, secrets and signatures: after some of them an address has to wait before it may try the same key again,
- * twice as long after each further one. Ten times as many with whatever keys, and it has to wait with every key that
- * never fitted from there. No address waits for what another one did. Counted over all nodes, for a bounded number of
- * addresses and keys.
+ * Slows down guesses of keys, secrets and signatures. After `free` failures with one key an address waits before its
+ * next try of that key, and each further failure doubles the wait. After ten times as many failures with any keys, the
+ * address waits with every key that never succeeded from there. No address waits because of another address. Counted
+ * over all nodes, for a bounded number of addresses and keys.
  */
 export function createTries({ free, now, log, uses = ownUses, words = usualWords }: TriesOptions) {
   const failures = new BoundedMap<Failures>()
+  /** Pairs of address and key that succeeded. */
   const fitted = new BoundedMap<true>()
 
   const known = (id: string): Failures | null => {
@@ -187,7 +187,7 @@ export function createTries({ free, now, log, uses = ownUses, words = usualWords
     const waitMs = Math.max(own?.until ?? 0, all?.until ?? 0) - now()
     if (waitMs > 0) throw tooMany(waitMs, words)
   }
-  /** true = the first wait begins. */
+  /** Returns true when the first wait begins. */
   const fail = (id: string, most: number, times: number): boolean => {
     const before = known(id)?.count ?? 0
     const count = before + times
@@ -204,8 +204,8 @@ export function createTries({ free, now, log, uses = ownUses, words = usualWords
 
   return {
     /**
-     * Runs one try of a key: `check` compares, and rejects with a 401 when the key is unknown or does not fit. Rejects
-     * with `rate_limited` while the address has to wait; the answer then shows nothing of what the check found.
+     * Runs one try of a key. `check` rejects with a 401 when the key or its secret is wrong. Rejects with
+     * `rate_limited` during a wait, whatever the check found.
      */
     async run<T>(address: string, key: string, check: () => Promise<T>): Promise<T> {
       if (free === 0) return check()
@@ -213,7 +213,7 @@ export function createTries({ free, now, log, uses = ownUses, words = usualWords
       mayTry(address, pair)
       try {
         const found = await check()
-        // Others may have failed while this one was looked up: a right guess among many at once must not show.
+        // Other tries may have failed meanwhile: a right guess among many at once must not show.
         mayTry(address, pair)
         if (failures.delete(pair)) uses.tell('right key', pair)
         if (!fitted.has(pair)) fitted.set(pair, true)

@@ -1,4 +1,4 @@
-/** The body of one request: its beginning is read before it is known who calls; the rest waits in the network. */
+/** Reads the body of one request in steps: its beginning before authentication, the rest later or never. */
 import type { Hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError } from '../engine/index.ts'
@@ -10,21 +10,21 @@ export function awaitContinue(request: IncomingMessage): void {
   waiting.add(request)
 }
 
-/** For who reads the body without looking at it. */
+/** Sends `100 Continue` if the client waits for it. */
 export function continueBody(request: IncomingMessage, response: ServerResponse): void {
   if (waiting.delete(request)) response.writeContinue()
 }
 
-/** What is read and thrown away so that the client is still listening when the answer 413 comes. */
+/** Most of a body that is read and thrown away, so that its client reads the answer 413. */
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 3000
 
 export class Body {
-  /** Content-Length; null = its length is not known. */
+  /** Content-Length; null = the length is unknown. */
   readonly declared: number | null
-  /** Bytes that have come. */
+  /** Bytes received. */
   received = 0
-  /** Nothing more comes. */
+  /** The whole body is received. */
   whole = false
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -39,13 +39,13 @@ export class Body {
     this.#limit = limit
   }
 
-  /** What has come. */
+  /** The received part. */
   bytes(): Buffer {
     if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)]
     return this.#chunks[0] ?? Buffer.alloc(0)
   }
 
-  /** Reads until it is whole or more than `most` bytes are here. Rejects when it is larger than the limit. */
+  /** Reads until the body is whole or longer than `most` bytes. Rejects when the body is larger than the limit. */
   async read(most: number): Promise<void> {
     for await (const chunk of this.#more()) {
       this.#chunks.push(chunk)
@@ -53,7 +53,7 @@ export class Body {
     }
   }
 
-  /** All of it, once: what has come, and the rest as it comes. */
+  /** All pieces, once: the received ones, then the rest as it arrives. */
   async *pieces(hash: Hash | null): AsyncGenerator<Buffer, void, undefined> {
     const begin = this.#chunks
     this.#chunks = []
@@ -68,7 +68,7 @@ export class Body {
 
   async *#more(): AsyncGenerator<Buffer, void, undefined> {
     if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
-    if (waiting.delete(this.#request)) this.#response.writeContinue()
+    continueBody(this.#request, this.#response)
     for await (const chunk of piecesOf(this.#request)) {
       this.received += chunk.length
       if (this.received > this.#limit) {
@@ -80,19 +80,19 @@ export class Body {
     this.whole = true
   }
 
-  /** Reads the rest and throws it away, up to a limit of time and bytes. */
+  /** Reads the rest and throws it away, up to limits of time and bytes. */
   async drain(): Promise<void> {
     if (!this.whole && !waiting.has(this.#request) && (this.declared ?? 0) <= drainBytes) await drain(this.#request)
   }
 
-  /** The answer is out, and node throws away the rest of the body: this ends the connection after the same time. */
+  /** After an early answer Node throws away the rest of the body. Ends the connection if that takes too long. */
   leave(): void {
     const request = this.#request
     if (!request.complete) setTimeout(() => request.complete || request.socket.destroy(), drainMs).unref()
   }
 }
 
-/** null when there is none. */
+/** null = the request has no body. */
 export function bodyOf(request: IncomingMessage, response: ServerResponse, limit: number): Body | null {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
   if (coding === undefined && (length === undefined || length === '0')) return null

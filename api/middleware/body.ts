@@ -5,22 +5,22 @@ import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import busboy from 'busboy'
 import { AppError, isAppError, spool, type Spooled, toAppError, withCrlf, yieldToLoop } from '../../engine/index.ts'
-import { type Exchange, type FrameContext, type Middleware, takeShare } from '../call.ts'
+import { type Exchange, type FrameContext, type Middleware, takeShare, whenClosed } from '../call.ts'
 import { type Body, bodyOf, tooLarge } from '../request-body.ts'
 import { type Entries, mostParameters, type Pair, parsePairs, valuesOf } from '../wire.ts'
 
-/** Read before it is known who calls. */
+/** Bytes that are read before authentication. */
 export const earlyBytes = 65_536
 
-/** A body is held several times over: as it came, put together, as characters, and as values. */
+/** Memory holds a body several times: its pieces, the whole, its text and its values. */
 const heldTimes = 4
 
-/** The part of the body that goes into a file; undefined = the body is read as it is. */
+/** The part of a multipart body that goes into a file; undefined = none does. */
 function uploadedPart({ req, state }: FrameContext): string | undefined {
   return typeOf(req) === multipartType ? state.exchange.match?.route.upload : undefined
 }
 
-/** Before it is known who calls. */
+/** Parses the query and reads the beginning of the body. Runs before authentication. */
 export const bodyBeginning: Middleware = (ctx, next) => {
   const { exchange } = ctx.state
   try {
@@ -50,36 +50,38 @@ async function readBeginning(ctx: FrameContext, body: Body, next: () => Promise<
   }
 }
 
-/** Once it is known who calls. */
-export const bodyRest: Middleware = (ctx, next) => (ctx.state.exchange.body === null ? next() : readToEnd(ctx, next))
+/** Reads the rest of the body. Runs after authentication. */
+export const bodyRest: Middleware = (ctx, next) => {
+  const { body } = ctx.state.exchange
+  return body === null ? next() : readToEnd(ctx, body, next)
+}
 
-async function readToEnd(ctx: FrameContext, next: () => Promise<unknown>): Promise<void> {
+async function readToEnd(ctx: FrameContext, body: Body, next: () => Promise<unknown>): Promise<void> {
   const { exchange } = ctx.state
   await noting(exchange, async () => {
-    const { body } = exchange
-    const isParsed = body?.whole === true && isForm(ctx.req)
-    if (body === null || isParsed || exchange.refusal !== null) return
+    const isParsed = body.whole && isForm(ctx.req)
+    if (isParsed || exchange.refusal !== null) return
     const part = uploadedPart(ctx)
     if (part !== undefined) return takeUpload(ctx, body, part, null)
     await readRest(ctx)
     await parseWhole(ctx)
   })
-  if (exchange.body?.whole === true) exchange.body = null
+  if (body.whole) exchange.body = null
   await next()
 }
 
-/** What is wrong with the call is answered once it is known whom it concerns. */
+/** Keeps an error as the call's refusal, which is answered later. */
 async function noting(exchange: Exchange, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (thrown) {
     const error = toAppError(thrown)
-    // Too large a body goes before whatever else is wrong: its rest is still to be read.
+    // `too_large` wins over other errors: the rest of the body has to be drained.
     exchange.refusal = error.status === 413 ? error : (exchange.refusal ?? error)
   }
 }
 
-/** All of the body as it came. A message in it goes into its file on the way: it is never whole in memory. */
+/** Hashes the whole body as received. A message in it goes straight into its file and is never whole in memory. */
 export async function hashBody(ctx: FrameContext, hash: Hash): Promise<void> {
   const { body } = ctx.state.exchange
   const part = uploadedPart(ctx)
@@ -87,7 +89,7 @@ export async function hashBody(ctx: FrameContext, hash: Hash): Promise<void> {
   else hash.update(await readRest(ctx))
 }
 
-/** Draws from the budget, in the name of the developer who calls; without one, only the beginning of a body is read. */
+/** Reads the rest within the memory budget of the developer. Without a developer, a longer body is `too_large`. */
 async function readRest(ctx: FrameContext): Promise<Buffer> {
   const { body, developer, engine } = ctx.state.exchange
   if (body === null) return Buffer.alloc(0)
@@ -99,11 +101,11 @@ async function readRest(ctx: FrameContext): Promise<Buffer> {
   return body.bytes()
 }
 
-/** Nothing while there is more to come. */
+/** Does nothing until the body is whole. */
 async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<void> {
   const { body } = exchange
   if (body?.whole !== true || body.received === 0) return
-  // Parsing takes long, and many bodies may come at the same moment.
+  // Many bodies may arrive at the same moment, and each takes long to parse.
   await yieldToLoop()
   const entries = await parseBody(req, body.bytes(), exchange)
   exchange.values = valuesOf([...exchange.query, ...entries])
@@ -116,7 +118,7 @@ function typeOf({ headers }: IncomingMessage): string {
   return (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
 }
 
-/** A signature covers such a body, and no other (RFC 5849 section 3.4.1.3.1). */
+/** Whether a signature covers the body: only a form's pairs are signed (RFC 5849 section 3.4.1.3.1). */
 export function isForm(request: IncomingMessage): boolean {
   return typeOf(request) === formType
 }
@@ -152,7 +154,7 @@ const opening = new Set([0x5b, 0x7b])
 const closing = new Set([0x5d, 0x7d])
 const comma = 0x2c
 
-/** Counted before it is parsed: small texts make large values. */
+/** Limits the number and depth of values before JSON.parse: a small text can make large values. */
 function assertModest(json: Buffer): void {
   let [values, depth, isText] = [1, 0, false]
   for (let at = 0; at < json.length; at += 1) {
@@ -184,7 +186,7 @@ function parseJson(text: string, listName: string | undefined): object {
   return value
 }
 
-/** The fields; files are read over. */
+/** Returns the fields; skips files. */
 async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<Pair[]> {
   const { promise, resolve, reject } = Promise.withResolvers<Pair[]>()
   const pairs: Pair[] = []
@@ -192,7 +194,7 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
   // A part may have no name.
   parser.on('field', (name: string | undefined, value) => pairs.push([name ?? '', value]))
   parser.on('file', (_name, file) => file.on('error', reject).resume())
-  // Not once: a body may be wrong in several places, and an error event without a listener would end the call as a 500.
+  // Not `once`: a later error event without a listener would end the call as a 500.
   parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
   parser.once('close', () => resolve(pairs))
   parser.end(body)
@@ -200,7 +202,7 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
 }
 
 function openMultipart(request: IncomingMessage, size: number, refuse: (error: AppError) => void): busboy.Busboy {
-  // It says so at the end of the last part that it takes.
+  // busboy reports the limit at the end of the last part that fits.
   const limits = { fieldSize: size, parts: mostParameters + 1 }
   try {
     const parser = busboy({ headers: request.headers, limits })
@@ -214,28 +216,22 @@ function malformed(problem: string, cause?: unknown): AppError {
   return new AppError('bad_request', `body: ${problem}`, { cause, details: { parameter: 'body' } })
 }
 
-/*
- * A multipart body of which one part is a message: as it comes in, that part goes into a file (engine/spool.ts), and is
- * never whole in memory.
- */
-
-/** What is on its way between the socket and the file. */
+/** Most bytes on their way from the socket to the file. */
 const heldBytes = 8 * earlyBytes
 
 /**
- * The first file of this name is the message; what else there is in files is read over. The file is held until the
- * answer is out.
+ * Parses a multipart body while it arrives. The first file named `name` is the message: it goes into a file
+ * (engine/spool.ts), which is deleted when the answer is out. Other files are skipped.
  */
 async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Hash | null): Promise<void> {
   const { exchange } = ctx.state
   const { config } = exchange.engine
   const file = { directory: config.MAILROOM_DATA_DIR, most: config.MAILROOM_MESSAGE_LIMIT }
   const limit = config.MAILROOM_BODY_LIMIT
-  // How much comes besides the file is known when all has come.
-  const most = heldBytes + Math.min(body.declared ?? limit, limit)
-  const release = await takeShare(ctx, 'request', most)
+  // The size of the other parts is known only at the end.
+  const release = await takeShare(ctx, 'request', heldBytes + Math.min(body.declared ?? limit, limit))
   const failed = new AbortController()
-  // What is as long as `size` counts as cut.
+  // busboy calls a field truncated when it is as long as the limit.
   const parser = openMultipart(ctx.req, limit + 1, (error) => failed.abort(error))
   const pairs: Pair[] = []
   let spooling: Promise<Spooled> | null = null
@@ -247,18 +243,17 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
     else pairs.push([field ?? '', value])
   })
   parser.on('file', (field: string, stream: Readable) => {
-    // The parser reports it too.
+    // The parser reports the same error.
     stream.on('error', () => undefined)
-    // After an error it goes on to the end of its piece, and nothing would end what begins there.
+    // After an error busboy parses its piece to the end, and would never end a file that begins there.
     if (field !== name || spooling !== null || parser.destroyed) return void stream.resume()
     spooling = spool(withCrlf(stream), file)
     spooling.catch((error: unknown) => failed.abort(error))
   })
-  const [piped] = await Promise.allSettled([pipeline(body.pieces(hash), parser, { signal: failed.signal })])
-  const [spooled] = await Promise.allSettled([spooling as Promise<Spooled> | null])
-  const message = spooled.status === 'fulfilled' ? spooled.value : null
-  const failures = [spooled, piped].flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []))
-  const problems = failed.signal.aborted ? [failed.signal.reason as unknown, ...failures] : failures
+  const problems: unknown[] = []
+  await pipeline(body.pieces(hash), parser, { signal: failed.signal }).catch((error: unknown) => problems.push(error))
+  const message = (await (spooling as Promise<Spooled> | null)?.catch(() => null)) ?? null
+  if (failed.signal.aborted) problems.unshift(failed.signal.reason)
   if (problems.length > 0) {
     await message?.[Symbol.asyncDispose]()
     throw problems.find((error) => isAppError(error)) ?? malformed('not valid multipart/form-data', problems.at(-1))
@@ -267,7 +262,5 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
   exchange.values = valuesOf([...exchange.query, ...pairs])
   exchange.upload = message
   exchange.body = null
-  const drop = (): void => void message?.[Symbol.asyncDispose]()
-  if (ctx.res.closed) drop()
-  else ctx.res.once('close', drop)
+  whenClosed(ctx.res, () => void message?.[Symbol.asyncDispose]())
 }

@@ -1,11 +1,11 @@
-/** The last middleware: validates the call, runs its handler within MAILROOM_REQUEST_TIMEOUT, and sends the answer. */
+/** The last middleware: validates the input, runs the handler within MAILROOM_REQUEST_TIMEOUT, and sends the answer. */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, withinTime, workAs, yieldToLoop } from '../../engine/index.ts'
 import { ActiveCall, type Exchange, type FrameContext, type Middleware } from '../call.ts'
-import { holdContents, keepOnly, sendWhole } from '../call.ts'
+import { holdContents, keepOnly, sendWhole, whenClosed } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
 import { type Call, type Input, JsonText, type Match, type Route, StreamAnswer } from '../route.ts'
@@ -15,19 +15,15 @@ import type { Limits } from '../limits.ts'
 export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
   return async (ctx) => {
     const { exchange } = ctx.state
-    const { engine } = exchange
-    const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
     const call = new ActiveCall(ctx, limits)
     try {
       if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
-      const { match, values, refusal } = exchange
+      const { match, values, refusal, requestId } = exchange
       if (refusal !== null) throw refusal
       if (match === null) throw new AppError('internal', 'dispatched without a route')
       const input = readInput(match, values)
-      const { requestId } = exchange
       await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
-        const answering = answerOf(match.route, input, call)
-        const answer = await withinDeadline(answering, (why) => call.abort(why), deadlineMs)
+        const answer = await withinDeadline(call, answerOf(match.route, input, call))
         await sendAnswer(ctx, match.route, answer, checkAnswers)
       })
     } catch (error) {
@@ -38,26 +34,25 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
 }
 
 /**
- * What is refused before its handler is reached (a bad parameter, a broken body, a wrong method, too many calls)
- * concerns the user and the email account of its path all the same: the answer names them, to the developer to whom
- * they belong.
+ * Sets the status header for a call that failed before its handler (a bad parameter, a broken body, a wrong method, too
+ * many calls), if the user and the email account in its path belong to the developer.
  */
 async function nameConcerned({ developer, user, captured }: Exchange, call: Call, thrown: unknown): Promise<void> {
   const { fault, code } = toAppError(thrown)
-  // A handler that was reached has named them already; an unknown id names no user.
+  // A handler has named them itself; an unknown id names no user.
   if (developer === null || user !== null || fault !== 'caller' || code === 'not_found') return
   const [rawId, rawLabel] = [captured('id'), captured('label')]
   const id = decodePercent(rawId ?? '')
   const label = rawLabel === undefined ? undefined : decodePercent(rawLabel)
   if (!id || label === null) return
   const found: Promise<unknown> = label === undefined ? findUser(call, id) : findAccount(call, id, label)
-  // The refusal is the answer, whatever comes of this.
+  // The first error stays the answer.
   await found.catch(() => undefined)
 }
 
 /**
- * A read waits for the first page of what it reads; a write, until other nodes have followed what it told them: the
- * caller's next call may go to any of them.
+ * A read waits for the first page of an account that is not synced yet. A write waits until the other nodes know the
+ * change: the caller's next call may go to any node.
  */
 async function answerOf(route: Route, input: Parameters<Route['handler']>[0], call: Call): Promise<unknown> {
   if (route.method === 'GET') return onceRead(call, () => route.handler(input, call))
@@ -66,25 +61,22 @@ async function answerOf(route: Route, input: Parameters<Route['handler']>[0], ca
   return answer
 }
 
-function withinDeadline(
-  work: Promise<unknown>,
-  abort: (reason: AppError) => void,
-  deadlineMs: number,
-): Promise<unknown> {
+function withinDeadline(call: ActiveCall, work: Promise<unknown>): Promise<unknown> {
+  const deadlineMs = call.engine.config.MAILROOM_REQUEST_TIMEOUT
   return withinTime(deadlineMs, work, () => {
     const error = new AppError('timeout', `no answer within ${deadlineMs / 1000} s; try again`)
-    abort(error)
+    call.abort(error)
     void work.then(discard, () => undefined)
     throw error
   })
 }
 
-/** A stream that comes after the deadline has a mail server's connection behind it. */
+/** A stream that comes after the deadline would hold a connection to a mail server. */
 function discard(answer: unknown): void {
   if (answer instanceof StreamAnswer && answer.body instanceof Readable) answer.body.destroy()
 }
 
-/** Query and body schemas both see all values, the body's over the query's: a write's may come in either. */
+/** The query schema and the body schema both parse all values: a write's parameters may come in either place. */
 export function readInput(
   { route, parameters }: Match,
   values: Exchange['values'],
@@ -102,8 +94,8 @@ function withoutEmpty(values: Exchange['values'], names = Object.keys(values)): 
 }
 
 /**
- * An empty parameter of a read is not given. An empty one of a write often removes something: it is a value where the
- * schema takes one, and is not given elsewhere. Throws `bad_request`, which names the parameter.
+ * Parses the values of a write. An empty parameter often removes something: it is a value if the schema accepts it,
+ * else it counts as absent. Throws `bad_request`, which names the parameter.
  */
 export function parse(schema: z.ZodType | undefined, values: Readonly<Record<string, unknown>>): unknown {
   if (schema === undefined) return values
@@ -111,18 +103,11 @@ export function parse(schema: z.ZodType | undefined, values: Readonly<Record<str
   if (result.success) return result.data
   const refused = result.error.issues.map(({ path }) => String(path[0] ?? '')).filter((name) => values[name] === '')
   if (refused.length > 0) return parse(schema, withoutEmpty(values, refused))
-  const issue = result.error.issues[0]
+  const [issue] = result.error.issues
   const name = issue?.path.map(String).join('.') ?? ''
-  const absent = issue !== undefined && isAbsent(values, issue.path)
-  throw badParameter(
-    name === '' ? 'parameters' : name,
-    absent ? 'is required' : lowered(issue?.message ?? 'is invalid'),
-  )
-}
-
-function isAbsent(values: Readonly<Record<string, unknown>>, path: readonly PropertyKey[]): boolean {
-  const [first] = path
-  return typeof first === 'string' && path.length === 1 && values[first] === undefined
+  const isAbsent = issue?.path.length === 1 && values[name] === undefined
+  const problem = isAbsent ? 'is required' : lowered(issue?.message ?? 'is invalid')
+  throw badParameter(name === '' ? 'parameters' : name, problem)
 }
 
 /** zod begins its own messages with a capital; ours follow `<parameter>: `. */
@@ -130,9 +115,7 @@ function lowered(message: string): string {
   return message.replace(/^Invalid input: /, '').replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 }
 
-/* The answer: JSON, prepared JSON or bytes. Just `application/json`: some clients compare the text. */
-
-/** Longer texts go out in pieces, as the client takes them, and draw from the budget. */
+/** Longer texts go out in pieces, as fast as the client reads, and draw from the memory budget. */
 const pieceBytes = 65_536
 
 /** `check`: parse every JSON answer against its route's schema. */
@@ -145,13 +128,11 @@ async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, chec
   const text = answer instanceof JsonText ? answer.text : (JSON.stringify(answer) as string | undefined)
   if (text === undefined) throw new AppError('internal', `${route.method} ${route.path} answered nothing`)
   if (check) checkAnswer(route, String(text))
+  // Without a charset: some clients compare the whole header.
   return send(ctx, status, text, { 'Content-Type': 'application/json' })
 }
 
 type Headers = Readonly<Record<string, string>>
-
-/** A client that takes nothing, or a stream that makes no progress, for this long is given up. */
-const stallMsOf = ({ state }: FrameContext): number => state.exchange.engine.config.MAILROOM_REQUEST_TIMEOUT
 
 async function send(ctx: FrameContext, status: number, body: StreamAnswer['body'], headers: Headers): Promise<void> {
   if (body instanceof Readable) {
@@ -172,14 +153,11 @@ async function send(ctx: FrameContext, status: number, body: StreamAnswer['body'
   await sendStream(ctx, status, Readable.from(textPieces(body)), { ...headers, 'Content-Length': String(bytes) })
 }
 
-/**
- * Encoded one by one: no more than one lies in memory besides the text. A client may take all of them at once: other
- * calls have their turn between two.
- */
+/** Encodes one piece at a time, to save memory, and yields to the event loop before each: other calls go on. */
 async function* textPieces(text: string): AsyncGenerator<Buffer, void, undefined> {
   for (let at = 0, end = 0; at < text.length; at = end) {
     end = Math.min(text.length, at + pieceBytes)
-    // No character is cut in two.
+    // Not between the two halves of a surrogate pair.
     if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1
     await yieldToLoop()
     yield Buffer.from(text.slice(at, end))
@@ -197,22 +175,24 @@ function mismatch(words: string): AppError {
   return new AppError('internal', words, { cause: new Error(words) })
 }
 
-/** An error before the first byte is an error answer; one after it destroys the socket: a part must not look whole. */
+/**
+ * An error before the first byte becomes an error answer. A later error destroys the socket: a partial answer must not
+ * look complete. MAILROOM_REQUEST_TIMEOUT bounds the wait for the first byte, and then a client that does not read.
+ */
 async function sendStream(ctx: FrameContext, status: number, body: Readable, headers: Headers): Promise<void> {
   const { res } = ctx
-  const stallMs = stallMsOf(ctx)
-  // Events come when they come: their client gets the headers at once, and silence says nothing.
+  const stallMs = ctx.state.exchange.engine.config.MAILROOM_REQUEST_TIMEOUT
+  // The pipeline, the limits and the caller's signal listen for 'close': more than Node's limit for a leak.
+  res.setMaxListeners(20)
+  whenClosed(res, () => body.destroy())
+  // An event stream may be silent for long: its client gets the headers at once.
   const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
-  if (!isEvents) await firstByte(body, ctx, stallMs)
-  if (res.destroyed) return void body.destroy()
+  if (!isEvents) await firstByte(body, stallMs)
+  if (res.destroyed) return
   ctx.respond = false
   res.statusCode = status
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
-  // The pipeline, the limits and the caller's signal listen for its end: some more than Node takes for a leak.
-  res.setMaxListeners(20)
-  // A source that has nothing to say would not hear that the client went away.
-  res.once('close', () => body.destroy())
-  // A heartbeat that is not taken says enough.
+  // The heartbeats of an event stream show whether its client reads.
   res.setTimeout(stallMs, () => {
     if (!isEvents || res.writableLength > 0) res.destroy()
   })
@@ -221,24 +201,21 @@ async function sendStream(ctx: FrameContext, status: number, body: Readable, hea
     await pipeline(body, res)
   } catch (error) {
     res.destroy()
-    // The client went away: nothing is wrong.
+    // The client went away.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   }
 }
 
-async function firstByte(body: Readable, ctx: FrameContext, stallMs: number): Promise<void> {
+async function firstByte(body: Readable, stallMs: number): Promise<void> {
   if (body.readableLength > 0 || body.readableEnded) return
   if (body.errored) throw body.errored
   const aborter = new AbortController()
-  const gone = (): void => void body.destroy()
-  const timer = setTimeout(() => body.destroy(new AppError('timeout', 'the mail server sent nothing in time')), stallMs)
-  ctx.res.once('close', gone)
   const { signal } = aborter
+  const timer = setTimeout(() => body.destroy(new AppError('timeout', 'the mail server sent nothing in time')), stallMs)
   try {
     await Promise.race(['readable', 'end', 'close'].map((event) => once(body, event, { signal })))
   } finally {
     clearTimeout(timer)
-    ctx.res.off('close', gone)
     aborter.abort()
   }
 }
