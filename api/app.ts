@@ -115,9 +115,10 @@ export function createApp({
   // Browsers come to the management listener by its own address, or through a tunnel to it.
   const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })
   const readersOf = (served: Served) => (served === 'management' ? { ...readers, pages: ownPages } : readers)
-  const logged = requestLog({ engine, calls, now })
+  const limits = createLimits(config, now, engine.uses)
+  const logged = requestLog({ engine, calls, limits, now })
   const authenticated = authentication({ oauth, tries })
-  const dispatched = dispatch(createLimits(config, now, engine.uses), checkAnswers)
+  const dispatched = dispatch(limits, checkAnswers)
   const callback = (served: Served = 'all'): RequestListener => {
     const koa = new Koa<FrameState>()
     koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))

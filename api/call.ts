@@ -1,4 +1,4 @@
-/** The state of one API call that the middlewares share, and the Call that its handler gets. */
+/** One API call: the state that its middlewares share, and the Call that its handler gets. */
 import type { ServerResponse } from 'node:http'
 import type Koa from 'koa'
 import { AppError, concernsAccount } from '../engine/index.ts'
@@ -7,14 +7,22 @@ import { type ApiVersion, urlsOf } from './addresses.ts'
 import type { Limits } from './limits.ts'
 import type { Body } from './request-body.ts'
 import type { Actor, Auth, Call, Match } from './route.ts'
-import { parseTarget, type Pair, type Target } from './wire.ts'
+import { parseTarget, type Pair } from './wire.ts'
 
-export class Exchange {
+export interface FrameState {
+  exchange: Exchange
+}
+
+export type FrameContext = Koa.ParameterizedContext<FrameState>
+export type Middleware = Koa.Middleware<FrameState>
+
+export class Exchange implements Call {
   readonly engine: Engine
   readonly requestId: string
-  /** The client's address, as clientAddressReader gives it. */
   readonly address: string
-  readonly target: Target
+  /** The path and the query (without '?') as they are on the wire. */
+  readonly path: string
+  readonly rawQuery: string
   readonly version: ApiVersion
   /** Milliseconds of a monotonic clock. */
   readonly startedAt = performance.now()
@@ -33,42 +41,104 @@ export class Exchange {
   form: readonly Pair[] = []
   /** Query and body. The body's values win over the query's, the last value of a name over earlier ones. */
   values: Readonly<Record<string, unknown>> = {}
-  /** Set by the auth middleware. */
-  developer: DeveloperRecord | null = null
-  /** Id of the developer or of the admin token that calls. */
-  caller: string | null = null
+  /** The auth middleware sets this and the next two. */
+  knownDeveloper: DeveloperRecord | null = null
+  caller = ''
   /** The operator that calls, for the audit trail. */
   actor: Actor | null = null
   /** Id of the record that the operator made, for the audit trail; otherwise the path names the target. */
   madeId: string | null = null
-  /** The message of a multipart body; held until the answer is out. */
+  /** Held until the answer is out. */
   upload: Spooled | null = null
   /** Shares of the memory budget that the answer holds. */
   readonly shares: { readonly bytes: number; readonly release: Release }[] = []
-  /** Set by Call.concerns. */
+  /** Set by `concerns`. */
   user: UserRecord | null = null
   account: AccountRecord | null = null
+  readonly #ctx: FrameContext
+  readonly #limits: Limits
+  /** Made on first use: most handlers never read the signal. */
+  #aborter: AbortController | null = null
+  #reason: unknown
+  #countsForImap = false
 
-  constructor(engine: Engine, requestId: string, address: string, url: string) {
+  constructor(engine: Engine, limits: Limits, ctx: FrameContext, requestId: string, address: string) {
+    const { path, query } = parseTarget(ctx.req.url ?? '/')
     this.engine = engine
     this.requestId = requestId
     this.address = address
-    this.target = parseTarget(url)
-    this.version = this.target.path.startsWith('/2.0/') ? '2.0' : 'lite'
+    this.path = path
+    this.rawQuery = query
+    this.version = path.startsWith('/2.0/') ? '2.0' : 'lite'
+    this.#ctx = ctx
+    this.#limits = limits
   }
 
   /** The route's path or a placeholder: a metric label, which must have few values. */
   get routePath(): string {
     return this.match?.route.path ?? '(none)'
   }
-}
 
-export interface FrameState {
-  exchange: Exchange
-}
+  get developer(): DeveloperRecord {
+    if (this.knownDeveloper === null) throw new Error(`${this.routePath} is not for developers but asks for one`)
+    return this.knownDeveloper
+  }
 
-export type FrameContext = Koa.ParameterizedContext<FrameState>
-export type Middleware = Koa.Middleware<FrameState>
+  get target(): string {
+    return `${this.path}?${this.rawQuery}`
+  }
+
+  get signal(): AbortSignal {
+    if (this.#aborter === null) {
+      this.#aborter = new AbortController()
+      if (this.#reason !== undefined) this.#aborter.abort(this.#reason)
+      else watchCaller(this.#ctx, (why) => this.abort(why))
+    }
+    return this.#aborter.signal
+  }
+
+  /** Aborts the signal. */
+  abort(why: unknown): void {
+    this.#reason ??= why
+    this.#aborter?.abort(why)
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#ctx.req.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+
+  actsAs(actor: Actor | null): void {
+    this.actor = actor
+  }
+
+  made(id: string): void {
+    this.madeId = id
+  }
+
+  asksForJson(): boolean {
+    return asksForJson(this.#ctx)
+  }
+
+  concerns(user: UserRecord, account?: AccountRecord): void {
+    this.user = user
+    this.account = account ?? null
+    this.#limits.imap.show(user.id, this.#ctx)
+    if (account === undefined) return
+    concernsAccount(account.id)
+    const url = urlsOf(this).account({ userId: user.id, label: account.label })
+    this.#ctx.res.setHeader(this.engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
+  }
+
+  touchesImap({ id }: Pick<UserRecord, 'id'>): void {
+    if (!this.#countsForImap) this.#limits.imap.count(id, this.#ctx)
+    this.#countsForImap = true
+  }
+
+  reserve(bytes: number): Promise<void> {
+    return holdContents(this.#ctx, bytes, this.signal)
+  }
+}
 
 /** Whether the client asks for JSON rather than for a page (Accept). */
 export function asksForJson(ctx: FrameContext): boolean {
@@ -93,103 +163,10 @@ export function sendWhole(
   ctx.res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body)
 }
 
-export class ActiveCall implements Call {
-  readonly engine: Engine
-  readonly caller: string
-  readonly baseUrl: string
-  readonly version: ApiVersion
-  readonly requestId: string
-  readonly address: string
-  readonly upload: Spooled | null
-  readonly #ctx: FrameContext
-  readonly #exchange: Exchange
-  readonly #limits: Limits
-  /** Made on first use: most handlers never read the signal. */
-  #aborter: AbortController | null = null
-  #reason: unknown
-  #countsForImap = false
-
-  constructor(ctx: FrameContext, limits: Limits) {
-    const { exchange } = ctx.state
-    this.engine = exchange.engine
-    this.caller = exchange.caller ?? ''
-    this.baseUrl = exchange.baseUrl
-    this.version = exchange.version
-    this.requestId = exchange.requestId
-    this.address = exchange.address
-    this.upload = exchange.upload
-    this.#ctx = ctx
-    this.#exchange = exchange
-    this.#limits = limits
-  }
-
-  get developer(): DeveloperRecord {
-    const { developer, routePath } = this.#exchange
-    if (developer === null) throw new Error(`${routePath} is not for developers but asks for one`)
-    return developer
-  }
-
-  get target(): string {
-    const { path, query } = this.#exchange.target
-    return `${path}?${query}`
-  }
-
-  get signal(): AbortSignal {
-    if (this.#aborter === null) {
-      this.#aborter = new AbortController()
-      if (this.#reason !== undefined) this.#aborter.abort(this.#reason)
-      else watchCaller(this.#ctx, (why) => this.abort(why))
-    }
-    return this.#aborter.signal
-  }
-
-  /** Aborts the signal. */
-  abort(why: unknown): void {
-    this.#reason ??= why
-    this.#aborter?.abort(why)
-  }
-
-  header(name: string): string | undefined {
-    const value = this.#ctx.req.headers[name]
-    return Array.isArray(value) ? value.join(', ') : value
-  }
-
-  actsAs(actor: Actor | null): void {
-    this.#exchange.actor = actor
-  }
-
-  made(id: string): void {
-    this.#exchange.madeId = id
-  }
-
-  asksForJson(): boolean {
-    return asksForJson(this.#ctx)
-  }
-
-  concerns(user: UserRecord, account?: AccountRecord): void {
-    this.#exchange.user = user
-    this.#exchange.account = account ?? null
-    this.#limits.imap.show(user.id, this.#ctx)
-    if (account === undefined) return
-    concernsAccount(account.id)
-    const url = urlsOf(this.#exchange).account({ userId: user.id, label: account.label })
-    this.#ctx.res.setHeader(this.engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
-  }
-
-  touchesImap({ id }: Pick<UserRecord, 'id'>): void {
-    if (!this.#countsForImap) this.#limits.imap.count(id, this.#ctx)
-    this.#countsForImap = true
-  }
-
-  reserve(bytes: number): Promise<void> {
-    return holdContents(this.#ctx, bytes, this.signal)
-  }
-}
-
 /** The handler's signal aborts when the client goes away, and when its key or token is revoked. */
 function watchCaller({ res, state: { exchange } }: FrameContext, abort: (why: unknown) => void): void {
   const shutOut = (): void => abort(new AppError('unauthorized', 'Authorization: revoked meanwhile'))
-  const leave = exchange.caller === null ? null : exchange.engine.revocations.onEnd(exchange.caller, shutOut)
+  const leave = exchange.caller === '' ? null : exchange.engine.revocations.onEnd(exchange.caller, shutOut)
   whenClosed(res, () => {
     leave?.()
     if (!res.writableFinished) abort(new AppError('bad_request', 'the client went away'))
@@ -206,7 +183,7 @@ export async function takeShare(
   bytes: number,
   signal?: AbortSignal,
 ): Promise<Release> {
-  const owner = { developerId: exchange.developer?.id ?? exchange.address, part: '' }
+  const owner = { developerId: exchange.knownDeveloper?.id ?? exchange.address, part: '' }
   const release = await exchange.engine.budget.take(use, owner, bytes, signal ? { signal } : {})
   if (release === null) {
     const words = 'many large calls are under way (MAILROOM_BUFFER_MAX); try again'

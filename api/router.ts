@@ -94,7 +94,7 @@ export function routing(
   }
   return (ctx, next) => {
     const { exchange } = ctx.state
-    const { path } = exchange.target
+    const { path } = exchange
     const served = serving.get(beginningsOf(path).findLast((one) => serving.has(one)) ?? '')
     const found = (served?.byEnding.get(endOf(path)) ?? served?.byEnding.get(''))?.(path)
     if (served === undefined || found === undefined)

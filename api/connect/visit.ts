@@ -194,7 +194,7 @@ export function pageRoute(wizard: Wizard, page: Page): Route {
 export function showLost(wizard: Wizard, ctx: FrameContext, { code }: AppError): boolean {
   const { target, match } = ctx.state.exchange
   const isLost = match === null && (code === 'not_found' || code === 'bad_request')
-  if (!isLost || !target.path.startsWith('/connect/') || asksForJson(ctx)) return false
+  if (!isLost || !target.startsWith('/connect/') || asksForJson(ctx)) return false
   const page = endPageOf(wizard, preferredLanguage(ctx.get('accept-language')), 'unknown')
   ctx.status = statusOf.unknown
   ctx.set(page.headers)

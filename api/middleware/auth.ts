@@ -1,4 +1,4 @@
-/** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
+/** Authenticates the caller: OAuth 1.0a, HTTP Basic (key and secret), Bearer `<key>.<secret>`, or an admin token. */
 import type { Hash } from 'node:crypto'
 import { AppError, type Authenticated, checkScope, type Engine, sameText, secretsOf } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
@@ -12,7 +12,7 @@ interface Deps {
   readonly tries: Tries
 }
 
-/** Dots that a key of one's own choice may hold. */
+/** Dots in a Bearer token that may end the key: a configured key may contain dots itself. */
 const mostDots = 8
 
 /** Far longer than any signature with its key, nonce and realm. */
@@ -22,20 +22,19 @@ export function authentication(deps: Deps): Middleware {
   return async (ctx, next) => {
     const { exchange } = ctx.state
     try {
-      if (exchange.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
+      if (exchange.auth === 'developer') exchange.knownDeveloper = (await identify(ctx, deps)).developer
       if (exchange.auth === 'operator') await admitOperator(ctx, deps.tries)
     } catch (error) {
-      exchange.developer = null
-      // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who
-      // is known.
+      exchange.knownDeveloper = null
+      // A bad body explains a wrong signature. Only an authenticated caller learns that the body is too large.
       throw exchange.refusal?.status === 413 ? error : (exchange.refusal ?? error)
     }
-    if (exchange.developer !== null) exchange.caller = exchange.developer.id
+    if (exchange.knownDeveloper !== null) exchange.caller = exchange.knownDeveloper.id
     await next()
   }
 }
 
-/** A token of the admin API that has the scope of the route. A try of a wrong one counts like one of a key. */
+/** Checks the admin token and its scope. A wrong token counts like a wrong API key. */
 async function admitOperator(ctx: FrameContext, tries: Tries): Promise<void> {
   const { engine, address, match } = ctx.state.exchange
   const token = /^bearer\s+(\S+)\s*$/i.exec(ctx.req.headers.authorization ?? '')?.[1]
@@ -59,16 +58,16 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   const tryKey: TryKey = (key, check) => deps.tries.run(exchange.address, key, check)
   if (/^basic$/i.test(scheme)) return byBasic(rest, engine, tryKey)
   if (/^bearer$/i.test(scheme)) return byBearer(rest, engine, tryKey)
-  const { target, baseUrl, query, form } = exchange
+  const { path, baseUrl, query, form } = exchange
   const call = {
     method: ctx.method,
     baseUrl,
-    path: target.path,
+    path,
     header: /^oauth$/i.test(scheme) ? header : null,
     query,
     form,
     hashBody: ({ developer }: Authenticated, hash: Hash): Promise<void> => {
-      exchange.developer = developer
+      exchange.knownDeveloper = developer
       return hashBody(ctx, hash)
     },
   }
@@ -90,16 +89,13 @@ function byBasic(encoded: string, engine: Engine, tryKey: TryKey): Promise<Authe
   return tryKey(key, async () => (colon === -1 ? null : await check(key, text.slice(colon + 1), engine)) ?? refuse())
 }
 
-/** The key ends at a dot; the first one unless a key of one's own choice holds dots. It is one try all the same. */
+/** The key ends at the first dot for which key and secret fit. All dots together are one try. */
 function byBearer(token: string, engine: Engine, tryKey: TryKey): Promise<Authenticated> {
   const text = token.trim()
   return tryKey(text.split('.', 1)[0] ?? '', async () => {
-    for (
-      let dot = text.indexOf('.'), tries = 0;
-      dot > 0 && tries < mostDots;
-      dot = text.indexOf('.', dot + 1), tries += 1
-    ) {
-      const found = await check(text.slice(0, dot), text.slice(dot + 1), engine)
+    for (const { index } of text.matchAll(/\./g).take(mostDots)) {
+      if (index === 0) break
+      const found = await check(text.slice(0, index), text.slice(index + 1), engine)
       if (found !== null) return found
     }
     return refuse()

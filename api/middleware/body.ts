@@ -24,7 +24,7 @@ function uploadedPart({ req, state }: FrameContext): string | undefined {
 export const bodyBeginning: Middleware = (ctx, next) => {
   const { exchange } = ctx.state
   try {
-    exchange.query = parsePairs(exchange.target.query, 'query')
+    exchange.query = parsePairs(exchange.rawQuery, 'query')
     exchange.values = valuesOf(exchange.query)
   } catch (error) {
     exchange.refusal ??= toAppError(error)
@@ -91,10 +91,10 @@ export async function hashBody(ctx: FrameContext, hash: Hash): Promise<void> {
 
 /** Reads the rest within the memory budget of the developer. Without a developer, a longer body is `too_large`. */
 async function readRest(ctx: FrameContext): Promise<Buffer> {
-  const { body, developer, engine } = ctx.state.exchange
+  const { body, knownDeveloper, engine } = ctx.state.exchange
   if (body === null) return Buffer.alloc(0)
   if (body.whole) return body.bytes()
-  if (developer === null) throw tooLarge(earlyBytes)
+  if (knownDeveloper === null) throw tooLarge(earlyBytes)
   const limit = engine.config.MAILROOM_BODY_LIMIT
   await takeShare(ctx, 'request', heldTimes * (body.declared ?? limit))
   await body.read(limit)

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, withinTime, workAs, yieldToLoop } from '../../engine/index.ts'
-import { ActiveCall, type Exchange, type FrameContext, type Middleware } from '../call.ts'
-import { holdContents, keepOnly, sendWhole, whenClosed } from '../call.ts'
+import { type Exchange, type FrameContext, holdContents, keepOnly, type Middleware } from '../call.ts'
+import { sendWhole, whenClosed } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
 import { type Call, type Input, JsonText, type Match, type Route, StreamAnswer } from '../route.ts'
@@ -15,19 +15,18 @@ import type { Limits } from '../limits.ts'
 export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
   return async (ctx) => {
     const { exchange } = ctx.state
-    const call = new ActiveCall(ctx, limits)
     try {
-      if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
-      const { match, values, refusal, requestId } = exchange
+      const { knownDeveloper, match, values, refusal, requestId } = exchange
+      if (knownDeveloper !== null) limits.calls.count(knownDeveloper.id, ctx)
       if (refusal !== null) throw refusal
       if (match === null) throw new AppError('internal', 'dispatched without a route')
       const input = readInput(match, values)
       await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
-        const answer = await withinDeadline(call, answerOf(match.route, input, call))
+        const answer = await withinDeadline(exchange, answerOf(match.route, input, exchange))
         await sendAnswer(ctx, match.route, answer, checkAnswers)
       })
     } catch (error) {
-      await nameConcerned(exchange, call, error)
+      await nameConcerned(exchange, error)
       throw error
     }
   }
@@ -37,15 +36,16 @@ export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
  * Sets the status header for a call that failed before its handler (a bad parameter, a broken body, a wrong method, too
  * many calls), if the user and the email account in its path belong to the developer.
  */
-async function nameConcerned({ developer, user, captured }: Exchange, call: Call, thrown: unknown): Promise<void> {
+async function nameConcerned(exchange: Exchange, thrown: unknown): Promise<void> {
+  const { knownDeveloper, user, captured } = exchange
   const { fault, code } = toAppError(thrown)
   // A handler has named them itself; an unknown id names no user.
-  if (developer === null || user !== null || fault !== 'caller' || code === 'not_found') return
+  if (knownDeveloper === null || user !== null || fault !== 'caller' || code === 'not_found') return
   const [rawId, rawLabel] = [captured('id'), captured('label')]
   const id = decodePercent(rawId ?? '')
   const label = rawLabel === undefined ? undefined : decodePercent(rawLabel)
   if (!id || label === null) return
-  const found: Promise<unknown> = label === undefined ? findUser(call, id) : findAccount(call, id, label)
+  const found: Promise<unknown> = label === undefined ? findUser(exchange, id) : findAccount(exchange, id, label)
   // The first error stays the answer.
   await found.catch(() => undefined)
 }
@@ -61,7 +61,7 @@ async function answerOf(route: Route, input: Parameters<Route['handler']>[0], ca
   return answer
 }
 
-function withinDeadline(call: ActiveCall, work: Promise<unknown>): Promise<unknown> {
+function withinDeadline(call: Exchange, work: Promise<unknown>): Promise<unknown> {
   const deadlineMs = call.engine.config.MAILROOM_REQUEST_TIMEOUT
   return withinTime(deadlineMs, work, () => {
     const error = new AppError('timeout', `no answer within ${deadlineMs / 1000} s; try again`)

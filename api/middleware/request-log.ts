@@ -4,12 +4,13 @@ import { type CallLogRecord, type Engine, type Logger, newId, type Store } from 
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
 import { audited } from '../audit.ts'
 import { clientAddressReader } from '../addresses.ts'
-import { createCounter } from '../limits.ts'
+import { createCounter, type Limits } from '../limits.ts'
 import { eventStreamHeaders } from '../route.ts'
 
 interface Deps {
   readonly engine: Engine
   readonly calls: CallLog
+  readonly limits: Limits
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
@@ -21,7 +22,7 @@ export function requestLog(deps: Deps): Middleware {
   return (ctx, next) => {
     count += 1
     const id = `${prefix}-${count.toString(36)}`
-    const exchange = new Exchange(deps.engine, id, addressOf(ctx.req), ctx.req.url ?? '/')
+    const exchange = new Exchange(deps.engine, deps.limits, ctx, id, addressOf(ctx.req))
     ctx.state.exchange = exchange
     ctx.res.setHeader('X-Request-Id', id)
     // Most answers hold what strangers wrote: a browser must not guess another type.
@@ -48,15 +49,15 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
   )
   audited(engine, exchange, status, now())
   // What is over a limit costs the store nothing: the metrics count it.
-  if (exchange.developer === null || status === 429) return
+  if (exchange.knownDeveloper === null || status === 429) return
   const at = now()
   calls.add({
     id: newId(at),
-    developerId: exchange.developer.id,
+    developerId: exchange.knownDeveloper.id,
     userId: exchange.user?.id ?? null,
     at,
     method,
-    path: cut(exchange.target.path),
+    path: cut(exchange.path),
     status,
     durationMs: Math.round(durationMs),
   })
