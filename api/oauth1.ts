@@ -1,6 +1,6 @@
 /**
- * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a
- * wrong signature says the base string that was computed, so that the client's author can compare.
+ * Verifies two-legged OAuth 1.0a (RFC 5849). Every error is a 401; a wrong signature's error text has the computed base
+ * string, so that the client's author can compare it.
  */
 import { createHash, createHmac, type Hash } from 'node:crypto'
 import { AppError, type Authenticated, type NonceStore, sameText, secretsOf } from '../engine/index.ts'
@@ -12,10 +12,10 @@ export interface SignedCall {
   readonly baseUrl: string
   /** Exactly as on the wire. */
   readonly path: string
-  /** The Authorization header when it is OAuth's, else null. */
+  /** The Authorization header if its scheme is OAuth, else null. */
   readonly header: string | null
   readonly query: readonly Pair[]
-  /** Puts the body as it came into the hash. Read to its end once the key has been shown: it may be large. */
+  /** Reads the body to its end and hashes it. Called after the key is verified: the body may be large. */
   readonly hashBody: (found: Authenticated, hash: Hash) => Promise<void>
   /** Pairs of an application/x-www-form-urlencoded body; empty for any other body. */
   readonly form: readonly Pair[]
@@ -35,7 +35,7 @@ interface Deps {
   readonly now: () => number
 }
 
-/** What a client says about its signature, wherever it carried it. */
+/** The protocol parameters, from the header, the query or a form. */
 type Claim = ReturnType<typeof readClaim>
 
 interface Stamp {
@@ -43,18 +43,9 @@ interface Stamp {
   readonly nonce: string
 }
 
-const protocolNames = [
-  'oauth_consumer_key',
-  'oauth_signature_method',
-  'oauth_signature',
-  'oauth_timestamp',
-  'oauth_nonce',
-  'oauth_version',
-  'oauth_token',
-  'oauth_body_hash',
-] as const
+const protocolName = /^oauth_(?:consumer_key|signature(?:_method)?|timestamp|nonce|version|token|body_hash)$/
 
-/** Longer ones are no nonces but an attempt to fill the store. */
+/** A longer nonce is an attempt to fill the store. */
 const longestNonce = 512
 
 export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): boolean {
@@ -64,7 +55,7 @@ export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): b
 
 export function createOAuthVerifier(deps: Deps) {
   return {
-    /** Who has signed. Rejects with `unauthorized`, `bad_signature` (details.baseString), or as `tryKey` does. */
+    /** Returns the signer. Rejects with `unauthorized`, `bad_signature` (details.baseString), or as `tryKey` does. */
     async verify(call: SignedCall, tryKey: TryKey): Promise<Authenticated> {
       const pairs = allPairs(call)
       const claim = readClaim(pairs)
@@ -91,11 +82,11 @@ function allPairs(call: SignedCall): Pair[] {
 function readClaim(pairs: readonly Pair[]) {
   const values = new Map<string, string>()
   for (const [name, value] of pairs) {
-    if (!(protocolNames as readonly string[]).includes(name)) continue
+    if (!protocolName.test(name)) continue
     if (values.has(name)) throw refused(name, 'is given more than once')
     values.set(name, value)
   }
-  const required = (name: (typeof protocolNames)[number]): string => {
+  const required = (name: `oauth_${string}`): string => {
     const value = values.get(name) ?? ''
     if (value === '') throw refused(name, 'is required')
     return value
@@ -108,9 +99,8 @@ function readClaim(pairs: readonly Pair[]) {
     key: required('oauth_consumer_key'),
     method,
     signature: required('oauth_signature'),
-    /** What the client says of its body; null = nothing. */
     bodyHash: values.get('oauth_body_hash') ?? null,
-    /** null: PLAINTEXT may go without (RFC 5849 section 3.1). */
+    /** null = no timestamp and nonce, which PLAINTEXT may omit (RFC 5849 section 3.1). */
     stamp:
       method === 'PLAINTEXT' && !values.has('oauth_timestamp') && !values.has('oauth_nonce')
         ? null
@@ -133,7 +123,7 @@ function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, 
   const base = baseString(call.method, baseUri(call.baseUrl, call.path), pairs)
   const isRight = (text: string): boolean =>
     secrets.some((secret) => sameText(signatureOf(method, secret, text), claim.signature))
-  // Some clients sign the host and port as they were written, against section 3.4.1.2.
+  // Some clients do not normalize host and port as section 3.4.1.2 demands.
   if (isRight(base) || isRight(baseString(call.method, `${call.baseUrl}${call.path}`, pairs))) return
   if (method === 'PLAINTEXT') throw new AppError('bad_signature', 'oauth_signature is invalid')
   throw new AppError('bad_signature', `oauth_signature is invalid; the server computed this base string: ${base}`, {
@@ -142,8 +132,8 @@ function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, 
 }
 
 /**
- * The extension for bodies that a signature does not cover (draft-eaton-oauth-bodyhash): the hash is signed like any
- * parameter. It is SHA-1, or the signature method's own; clients differ, so its length says which.
+ * The extension for bodies that a signature does not cover (draft-eaton-oauth-bodyhash). Clients use SHA-1 or the hash
+ * of the signature method: the length of the value shows which.
  */
 async function checkBodyHash(call: SignedCall, found: Authenticated, given: string): Promise<void> {
   const algorithm = Buffer.from(given, 'base64').length === 32 ? 'sha256' : 'sha1'
@@ -153,11 +143,11 @@ async function checkBodyHash(call: SignedCall, found: Authenticated, given: stri
     throw refused('oauth_body_hash', `is not the ${algorithm} of the body that came`)
 }
 
-/** After the signature: only the owner of the key may use up nonces. */
+/** Called after the signature check: only the owner of the key may use up nonces. */
 async function checkNonce(key: string, stamp: Stamp, deps: Deps): Promise<void> {
   if (stamp.nonce.length > longestNonce) throw refused('oauth_nonce', `is longer than ${longestNonce} characters`)
   const timestamp = Number(stamp.timestamp)
-  // As long as the timestamp stays acceptable, whatever the setting says.
+  // Not earlier than the timestamp stops being acceptable.
   const expiresAt = Math.max(deps.now() + deps.nonceTtlMs, timestamp * 1000 + deps.windowMs + 1000)
   const fresh = await deps.nonces.remember(key, stamp.nonce, timestamp, expiresAt)
   if (!fresh) throw refused('oauth_nonce', 'was used before: sign every call with a new nonce')
@@ -175,7 +165,7 @@ function isSignatureMethod(text: string): text is SignatureMethod {
   return text === 'PLAINTEXT' || Object.hasOwn(hashes, text)
 }
 
-/** What the parser needs of a text: a string, or in tests an object that counts the steps. */
+/** The part of a string that the parser uses; tests count its steps with an object of their own. */
 export interface Characters {
   readonly length: number
   charCodeAt(index: number): number
@@ -192,13 +182,13 @@ const isBare = (code: number): boolean => !isSpace(code) && code !== quote && co
 const isName = (code: number): boolean => isBare(code) && code !== equals
 
 /**
- * The parameters of `OAuth a="1", b="2"`, decoded, without realm; null when the text is not of that form. Never goes
- * back: each character costs the same few steps, whatever comes.
+ * The decoded parameters of `OAuth a="1", b="2"`, without realm; null when the text has another form. Never goes back,
+ * so the time is linear in the length.
  */
 export function parseOAuthHeader(header: Characters): Pair[] | null {
   const pairs: Pair[] = []
   let at = past(header, scheme.length, isSpace)
-  // A comma may end the list.
+  // The list may end with a comma.
   while (at < header.length) {
     const nameEnd = past(header, at, isName)
     const sign = past(header, nameEnd, isSpace)
@@ -219,7 +209,7 @@ export function parseOAuthHeader(header: Characters): Pair[] | null {
   return pairs
 }
 
-/** The first place from `at` on that does not fit. */
+/** The first index from `at` on whose character does not fit. */
 function past(text: Characters, at: number, fits: (code: number) => boolean): number {
   let index = at
   while (index < text.length && fits(text.charCodeAt(index))) index += 1
@@ -236,7 +226,7 @@ export function normalizeParameters(pairs: readonly Pair[]): string {
     .join('&')
 }
 
-/** By bytes: the texts are ASCII. */
+/** Compares by bytes: the texts are ASCII. */
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
@@ -246,14 +236,14 @@ export function baseString(method: string, uri: string, pairs: readonly Pair[]):
   return `${method.toUpperCase()}&${percentEncode(uri)}&${percentEncode(normalizeParameters(pairs))}`
 }
 
-/** Section 3.4.1.2: scheme and host in lower case, the scheme's own port left out; the path is not touched. */
+/** Section 3.4.1.2: scheme and host in lower case, without the scheme's default port; the path is unchanged. */
 export function baseUri(baseUrl: string, path: string): string {
   const [, scheme = '', host = '', port, prefix = ''] = /^(https?):\/\/([^/]*?)(?::(\d+))?(\/.*)?$/i.exec(baseUrl) ?? []
   const shown = port === undefined || port === (scheme.toLowerCase() === 'https' ? '443' : '80') ? '' : `:${port}`
   return `${scheme.toLowerCase()}://${host.toLowerCase()}${shown}${prefix}${path}`
 }
 
-/** The signature that a client with this secret computes; the token secret is always empty. */
+/** The signature of a client with this secret; the token secret is always empty. */
 export function signatureOf(method: SignatureMethod, secret: string, base: string): string {
   const key = `${percentEncode(secret)}&`
   return method === 'PLAINTEXT' ? key : createHmac(hashes[method], key).update(base).digest('base64')
