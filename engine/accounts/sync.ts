@@ -1,10 +1,9 @@
 /**
- * Catching up with one folder: what is new, what changed, what vanished. INBOX's watcher calls `readNew` at every push;
- * other folders are caught up when their counts move.
+ * Brings the index up to date with one folder: new messages, changed flags, vanished messages.
  *
  * New mail is everything at or above the cursor's UIDNEXT. CONDSTORE gives flag changes since the cursor's modseq;
- * without it flags are compared in windows. A count that does not add up leads to a comparison of UIDs, which heals
- * whatever was missed.
+ * without CONDSTORE flags are compared in windows. When the counts do not add up, UIDs are compared, which finds
+ * every missed change.
  */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
@@ -37,18 +36,18 @@ import type { Session } from './session/index.ts'
 
 const dayMs = 86_400_000
 const forgetStep = 500
-/** How often what could not be read is asked for again, and how much of it at once. */
+/** Distance between two tries of quarantined messages, and the messages of one try. */
 const retryMs = 5 * 60_000
 const retriedMost = 20
 /** Least time between two readings of a folder that changes its UIDVALIDITY too often. */
 const slowedMs = 3_600_000
 
-/** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
+/** Selects the folder and brings the index up to date with it, without backfill (background.ts). */
 export async function catchUp(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
   await readOpened(context, await context.session.select(path, { refresh: true }), touched)
 }
 
-/** Opens INBOX where another folder is open, and reads what has come there meanwhile. */
+/** Selects INBOX when another folder is selected, and reads the mail that came to INBOX meanwhile. */
 export async function openInbox(context: SyncContext): Promise<void> {
   const { session, state } = context
   if (session.selected?.path === 'INBOX') return
@@ -57,20 +56,20 @@ export async function openInbox(context: SyncContext): Promise<void> {
   if (cursor === null || !isAsKnown(selected, cursor)) await readOpened(context, selected)
 }
 
-/** By the counts alone, which say nothing of flags where modseqs are missing. */
+/** Whether SELECT reports what the cursor has. false without modseqs: flags may have changed. */
 function isAsKnown({ uidValidity, uidNext, exists, highestModseq }: SelectedMailbox, cursor: FolderCursor): boolean {
   const isSame = uidValidity === cursor.uidValidity && uidNext === cursor.uidNext && exists === cursor.exists
   return isSame && highestModseq !== null && highestModseq === cursor.highestModseq
 }
 
-/** Brings the index up to date with the folder that is open. */
+/** Brings the index up to date with the selected folder. */
 async function readOpened(context: SyncContext, selected: SelectedMailbox, touched: Touched = []): Promise<void> {
   const { state } = context
   const { path } = selected
   const known = requireFolder(state, path).cursor
   const folder = await openCursor(context, requireFolder(state, path), selected)
   const opened = { ...context, folderId: folder.id }
-  // A cursor that SELECT has just made has nothing above it but what the server has announced since.
+  // A cursor that was made of this SELECT lacks only messages that the server has announced since.
   const isFresh = known === null && context.session.selected?.exists === selected.exists
   if (!isFresh && !isEmptyAsKnown(selected, folder)) await readNew(opened)
   await syncFlags(opened, selected)
@@ -78,11 +77,11 @@ async function readOpened(context: SyncContext, selected: SelectedMailbox, touch
     await readMissing(opened, cursorOf(opened).quarantined)
     await compareFlags(opened, 'all')
   } else if (!hasModseqs(context.session, cursorOf(opened))) await compareFlagsOf(opened, touched)
-  // What has left it may have been moved to a folder that is asked seldom, or that NOTIFY told of before.
+  // A vanished message may have been moved to a folder that is polled seldom, or whose NOTIFY status came earlier.
   if ((await compareIfDue(opened, selected, touched === 'all')) > 0) state.askLook()
 }
 
-/** A folder that held nothing, and into which nothing has come since: there is no message to fetch. */
+/** An empty folder that was empty before has no message to fetch. */
 function isEmptyAsKnown({ exists, uidNext }: SelectedMailbox, { cursor }: FolderRecord): boolean {
   return exists === 0 && cursor?.exists === 0 && uidNext === cursor.uidNext
 }
@@ -93,7 +92,7 @@ function requireFolder(state: AccountState, path: string): FolderRecord {
   return folder
 }
 
-/** Makes the cursor at the first opening; on a UIDVALIDITY change starts the folder anew, matched by identity. */
+/** Creates the cursor at the first SELECT. When UIDVALIDITY has changed, the folder is read anew, by identity. */
 async function openCursor(
   context: SyncContext,
   folder: FolderRecord,
@@ -119,17 +118,17 @@ async function openCursor(
     ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh }))
-  // After the cursor, so that a crash in between does not report the mail of the folder as gone; repeated when the
-  // folder is opened, and before its old mail is read.
+  // The cursor is written first: a crash in between must not report the folder's mail as gone. Repeated at the next
+  // SELECT, and before backfill.
   if (known !== null) await forget(context, folder.id, fresh.uidValidity)
   return requireFolder(state, folder.path)
 }
 
-/** A folder that is new since the initial sync, or of an account that was another mailbox: mail in it is reported. */
+/** Mail is reported in a folder that appeared after the initial sync, and in an account that was another mailbox. */
 async function firstOpening({ deps, state }: SyncContext, uidNext: number): Promise<Partial<FolderCursor>> {
   const account = await deps.store.accounts.get(state.account.id)
   if (account === null) return {}
-  // An earlier folder of this name may have had the same UIDVALIDITY, with a server that has no memory.
+  // A server may give a new folder the UIDVALIDITY of an earlier folder of this name.
   const generation = deps.now()
   if (account.resume.initialSyncAt !== null) return { appearedAt: deps.now() - arrivalSlackMs, generation }
   if (account.remapSince === undefined) return {}
@@ -140,7 +139,7 @@ async function highestUid(session: Session): Promise<number> {
   return session.selected?.exists === 0 ? 0 : ((await session.searchUids('1:*')).at(-1) ?? 0)
 }
 
-/** After more than the allowed number of resets a day the folder is read anew once an hour at most. */
+/** Throws after more than MAILROOM_UIDVALIDITY_CHANGES a day: the folder is then read anew once an hour at most. */
 function remap(
   context: SyncContext,
   folder: FolderRecord,
@@ -161,29 +160,27 @@ function remap(
   const complete = known.backfillBelow <= 1
   return {
     resets,
-    // The server may come back to an earlier UIDVALIDITY.
+    // The server may return to an earlier UIDVALIDITY.
     generation: now(),
     remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : arrivalSlackMs),
-    // Never "nothing to read": the end of the back-fill is the end of the re-mapping.
+    // At least 2: the end of the backfill ends the reading anew.
     backfillBelow: Math.max(2, uidNext),
   }
 }
 
-/** Takes out what the folder held under other UIDVALIDITYs. */
+/** Removes the folder's placements under other UIDVALIDITYs. */
 export async function forget({ state, deps }: InAccount, folderId: string, uidValidity: string): Promise<void> {
+  const { id, epoch } = state.account
+  const forgetSome = () => deps.store.sync.forgetPlacements(id, epoch, folderId, uidValidity, forgetStep)
   let left = 1
-  while (left > 0) {
-    left = await state.exclusive(() =>
-      deps.store.sync.forgetPlacements(state.account.id, state.account.epoch, folderId, uidValidity, forgetStep),
-    )
-  }
+  while (left > 0) left = await state.exclusive(forgetSome)
 }
 
 /**
- * Reads all from the cursor on, and the newest known message (see checkReuse). A short gap is fetched at once, a long
- * one listed first. Answers how many messages were found.
+ * Reads all messages from the cursor's UIDNEXT on, and the newest known message (see checkReuse). Up to one batch is
+ * fetched at once; more messages are listed first.
  */
-export async function readNew(context: FolderContext): Promise<number> {
+export async function readNew(context: FolderContext): Promise<void> {
   const { session, deps } = context
   const cursor = cursorOf(context)
   const uidNext = session.selected?.uidNext ?? cursor.uidNext
@@ -191,51 +188,32 @@ export async function readNew(context: FolderContext): Promise<number> {
   const isLong = Math.max(uidNext - cursor.uidNext, more) > deps.config.MAILROOM_SYNC_BATCH
   const last = cursor.quarantined.includes(cursor.uidNext - 1) ? cursor.uidNext : Math.max(1, cursor.uidNext - 1)
   const found = new Map<number, FetchedMessage>()
-  await readRange(session, isLong ? String(last) : `${last}:*`, found, {
-    known: cursor.uidNext,
-  })
+  await readRange(session, isLong ? String(last) : `${last}:*`, found, { known: cursor.uidNext })
   const sorted = [...found.values()].sort((a, b) => a.uid - b.uid)
   const fresh = sorted.filter(({ uid }) => uid >= cursor.uidNext)
-  const count = await (isLong ? readListed(context) : storeFound(context, fresh, { uidNext, more }))
+  const next = (fresh.at(-1)?.uid ?? cursor.uidNext - 1) + 1
+  const isContiguous = next - cursor.uidNext === fresh.length && next >= uidNext
+  if (isLong || !isContiguous || more > fresh.length) await readListed(context, fresh)
+  else if (fresh.length > 0) await storeNew(context, fresh, [])
   const newest = sorted.findLast(({ uid }) => uid < cursor.uidNext)
   if (newest !== undefined) await checkReuse(context, newest)
-  return count
 }
 
-async function storeFound(
-  context: FolderContext,
-  fresh: readonly FetchedMessage[],
-  { uidNext, more }: { readonly uidNext: number; readonly more: number },
-): Promise<number> {
-  const cursor = cursorOf(context)
-  const found = new Map(fresh.map((message) => [message.uid, message]))
-  const highest = fresh.at(-1)?.uid ?? cursor.uidNext - 1
-  const contiguous = highest - cursor.uidNext + 1 === fresh.length && highest >= uidNext - 1
-  if (!contiguous || more > fresh.length) return readListed(context, found)
-  if (fresh.length > 0) await storeNew(context, fresh, [])
-  return fresh.length
-}
-
-/** Lists the UIDs first; what the direct fetch brought already is not read again. */
-async function readListed(
-  context: FolderContext,
-  found: ReadonlyMap<number, FetchedMessage> = new Map(),
-): Promise<number> {
+/** Lists the UIDs from the cursor's UIDNEXT on, and reads them. Messages in `fresh` are not read again. */
+async function readListed(context: FolderContext, fresh: readonly FetchedMessage[]): Promise<void> {
   const { session, deps } = context
   const { uidNext } = cursorOf(context)
+  const found = new Map(fresh.map((message) => [message.uid, message]))
   const listed = await session.searchUids(`${uidNext}:*`)
   const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
   for (const page of batchesOf(deps, uids)) {
-    const { messages, poison } = await readUids(
-      session,
-      page.filter((uid) => !found.has(uid)),
-    )
+    const unread = page.filter((uid) => !found.has(uid))
+    const { messages, poison } = await readUids(session, unread)
     const all = [...messages, ...page.flatMap((uid) => found.get(uid) ?? [])].sort((a, b) => a.uid - b.uid)
     await storeNew(context, all, poison)
     await context.giveWay?.()
   }
   await passGap(context)
-  return uids.length
 }
 
 async function storeNew(
@@ -257,8 +235,8 @@ async function storeNew(
 }
 
 /**
- * What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. Not while the
- * server counts more messages than it shows: one of them may be about to appear.
+ * Moves the cursor over messages that came and left unseen: the server's UIDNEXT would look like new mail for ever.
+ * While the server counts more messages than it lists, another message may be about to appear.
  */
 async function passGap(context: FolderContext): Promise<void> {
   const { session } = context
@@ -268,7 +246,7 @@ async function passGap(context: FolderContext): Promise<void> {
   await moveCursor(context, (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, reported) }))
 }
 
-/** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
+/** Stores flags that changed since the cursor: by modseq, else by comparing the newest window. */
 export async function syncFlags(context: FolderContext, selected: SelectedMailbox | null): Promise<void> {
   const { session } = context
   const { highestModseq: known } = cursorOf(context)
@@ -279,18 +257,17 @@ export async function syncFlags(context: FolderContext, selected: SelectedMailbo
   else if (reported !== known) await flagsSince(context, reported)
 }
 
-/** HIGHESTMODSEQ was unknown (0), or runs anew from below as after the loss of an index: all is compared once. */
+/** HIGHESTMODSEQ was unknown (0), or restarts below the cursor's: all flags are compared once. */
 async function learnModseq(context: FolderContext, highestModseq: string): Promise<void> {
-  const setModseq = (next: string): Promise<void> =>
-    moveCursor(context, (cursor) => ({ ...cursor, highestModseq: next }))
+  const setModseq = (next: string) => moveCursor(context, (cursor) => ({ ...cursor, highestModseq: next }))
   if (cursorOf(context).highestModseq !== '0') await setModseq('0')
   await compareFlags(context, 'all')
   await setModseq(highestModseq)
 }
 
 /**
- * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too,
- * where modseqs are missing. Answers how many messages have vanished by another hand than ours.
+ * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and every MAILROOM_FLAG_COMPARE, then with
+ * flags where modseqs are missing. Returns how many messages vanished that none of our commands took away.
  */
 export async function compareIfDue(
   context: FolderContext,
@@ -321,12 +298,12 @@ export function isRetryDue({ now, config }: SyncDeps, cursor: FolderCursor): boo
   return cursor.quarantined.length > 0 && now() >= retryAt(config, cursor, 0)
 }
 
-/** When the message at this place of the quarantine is asked for again, at the next look at the folder from then on. */
+/** When the message at this place of the quarantine is due, in ms since 1970; the folder's next reading tries it. */
 export function retryAt(config: SyncDeps['config'], { retriedAt = 0 }: FolderCursor, place: number): number {
   return retriedAt + (1 + Math.floor(place / retriedMost)) * Math.min(retryMs, config.MAILROOM_FLAG_COMPARE)
 }
 
-/** The longest untried ones first: those that fail again go to the end. */
+/** Tries the messages at the front of the quarantine; a message that fails again goes to its end. */
 async function retryQuarantined(context: FolderContext, { quarantined }: FolderCursor): Promise<void> {
   await readMissing(context, quarantined.slice(0, retriedMost))
   await moveCursor(context, (cursor) => ({ ...cursor, retriedAt: context.deps.now() }))
