@@ -1,7 +1,8 @@
 /**
- * One login, of an account or on trial: its turn at the host, the credential opened, the session dialled, the outcome
- * counted.
+ * One login, of an account or a trial: waits for its turn at the host, opens the credential, dials the session, and
+ * counts the outcome.
  */
+import { LRUCache } from 'lru-cache'
 import type { Owner, TakeOptions } from '../budget.ts'
 import { toAppError, AppError, failureClasses } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
@@ -26,9 +27,9 @@ export interface LoginDeps extends Pick<SessionOptions, 'names'> {
   readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
   readonly hostLogins: HostLogins
-  /** A connection is opened: answers what hears its lines; see observe/wire.ts. */
+  /** Called when a connection is opened; returns the listener of its protocol lines. See observe/wire.ts. */
   readonly lines?: (kind: ConnectionKind) => (line: string) => void
-  /** Bounds how many accounts log in at the same time, in turns by developer and host. */
+  /** Bounds how many accounts log in at the same time; developers and hosts take turns. */
   readonly dialing: FairQueue
 }
 
@@ -36,19 +37,19 @@ export type LoginStage = (stage: 'queued' | 'dialing') => void
 
 interface LoggedIn {
   readonly session: Session
-  /** When another access token is due, and another session with it; Infinity = a password. */
+  /** When the session has to be renewed with another access token, in ms since 1970; Infinity = a password. */
   readonly tokenRenewAt: number
 }
 
 interface LoginOptions {
   readonly signal: AbortSignal
-  /** An API call has come to wait for it; absent = one waits from the beginning. */
+  /** Aborts when an API call waits for the login; absent = a call waits from the beginning. */
   readonly hurried?: AbortSignal
-  /** Of the connection that watches the mailbox. */
+  /** Present for the connection that watches the mailbox. */
   readonly stage?: LoginStage
 }
 
-/** An API call's login goes before others. Rejects with an AppError of a failure class, or with the signal's reason. */
+/** A login that an API call waits for is urgent. Rejects with an AppError of a failure class or the signal's reason. */
 export async function login(
   deps: LoginDeps,
   account: AccountRecord,
@@ -80,7 +81,7 @@ export async function login(
     const begin = (late: AbortSignal): Promise<LoggedIn> => {
       begun = true
       stage?.('dialing')
-      // What comes over the connection is this account's work, also when another one asked for the login.
+      // The connection's work is charged to this account, whoever asked for the login.
       return workAs({ kind: 'account', id }, () => dial(AbortSignal.any([signal, late])))
     }
     return deps.dialing.run(asked, begin, waiting)
@@ -97,21 +98,21 @@ export async function login(
     if (error !== again.signal.reason) throw error
     return await inTurn(true, signal)
   } finally {
-    // It outlives the login, and would keep the credential.
+    // The signal outlives the login, and its listener holds the credential.
     hurried.removeEventListener('abort', hurry)
   }
 }
 
 interface Opening extends Omit<Auth, 'tokenRenewAt'>, Pick<SessionOptions, 'onLine' | 'onCommand' | 'names'> {
   readonly mailbox: MailboxSettings
-  /** Whose share of the budget the session draws from. */
+  /** The session draws from this owner's share of the memory budget. */
   readonly owner: Owner
   readonly entered: Login
   /** 'ok', or the class of the failure. */
   readonly outcome?: (outcome: string) => void
 }
 
-/** The session of an account, or of one that is only tried. Its outcome is counted. */
+/** Opens the session of an account or a trial, and counts the outcome. */
 async function openCounted(
   { sync: { config, budget }, openSession, hostLogins, limiter }: ProbeDeps,
   { mailbox, owner, entered, refused, outcome, ...options }: Opening,
@@ -146,7 +147,7 @@ async function openCounted(
   }
 }
 
-/** Differs for each credential, for the limiter. */
+/** The text by which the limiter tells credentials apart. */
 function secretOf(credential: Credential): string {
   return credential.kind === 'password' ? credential.password : credential.refreshToken
 }
@@ -167,14 +168,14 @@ async function authOf(
     return { auth: { password: credential.password }, tokenRenewAt: Infinity, refused: () => undefined }
   const { accessToken, renewAt, rotated } = await tokens.get(developerId, credential)
   if (rotated !== null) await onRotated({ ...credential, refreshToken: rotated })
-  // The provider may end an access token early: the next login asks for another one.
+  // The provider may end an access token early: the next login requests another one.
   return { auth: { accessToken }, tokenRenewAt: renewAt, refused: () => tokens.forget(developerId, credential) }
 }
 
 const minuteMs = 60_000
-/** Callers choose hosts: of more than this the oldest are forgotten. */
+/** Callers choose the names of hosts: the hosts that were used longest ago are forgotten. */
 const mostHosts = 10_000
-/** No host lets in more in a minute, but for one without a limit: of those the latest count. */
+/** Only the latest logins of a host without a limit count. */
 const mostLogins = 1000
 
 interface Outcome {
@@ -187,23 +188,21 @@ type HostLogins = ReturnType<typeof createHostLogins>
 
 /** Outcomes of the logins of the last minute at each host, for operators. */
 export function createHostLogins(now: () => number) {
-  const hosts = new Map<string, Outcome[]>()
-  const recent = (host: string): Outcome[] => (hosts.get(host) ?? []).filter(({ at }) => at > now() - minuteMs)
+  const hosts = new LRUCache<string, Outcome[]>({ max: mostHosts })
   return {
     count(host: string, outcome: string): void {
       const key = host.toLowerCase()
       const outcomes = hosts.get(key) ?? []
       outcomes.push({ at: now(), outcome })
-      while (outcomes.length > mostLogins || (outcomes[0]?.at ?? 0) <= now() - minuteMs) outcomes.shift()
-      hosts.delete(key)
+      if (outcomes.length > mostLogins) outcomes.shift()
       hosts.set(key, outcomes)
-      const [oldest] = hosts.keys()
-      if (hosts.size > mostHosts && oldest !== undefined) hosts.delete(oldest)
     },
     /** By outcome. */
     of(host: string): Record<string, number> {
       const counts: Record<string, number> = {}
-      for (const { outcome } of recent(host.toLowerCase())) counts[outcome] = (counts[outcome] ?? 0) + 1
+      const since = now() - minuteMs
+      for (const { at, outcome } of hosts.get(host.toLowerCase()) ?? [])
+        if (at > since) counts[outcome] = (counts[outcome] ?? 0) + 1
       return counts
     },
   }
@@ -218,11 +217,11 @@ export type Probe = (
   settings: MailboxSettings,
   credential: Credential,
   onStep?: (step: ProbeStep) => void,
-  /** Of an account that keeps the credential: waited for before the login, as the provider has ended the former one. */
+  /** Stores the credential of an account before the login: the provider has ended the former refresh token. */
   onRotated?: (rotated: Credential) => Promise<void>,
 ) => Promise<ProbeResult>
 
-/** A talkative server must not fill the answer. */
+/** Bounds of the log in the answer. */
 const mostLines = 200
 const longestLine = 500
 
@@ -246,7 +245,7 @@ function failureOf(error: AppError): ProbeFailure {
   return failureClasses.find((name) => name === error.code) ?? 'protocol'
 }
 
-/** Everything that waits gives up at the deadline, also a host that says nothing at all. */
+/** Aborts the work's signal and rejects with `timeout` after `ms`. */
 function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController()
   return withinTime(ms, work(over.signal), () => {
@@ -265,7 +264,7 @@ interface Attempt {
   readonly onRotated: (rotated: Credential) => unknown
 }
 
-/** Our own limit on logins: there was no connection. `rejections` 0 = the pace of the host. */
+/** Our own limit on logins; no connection was made. `rejections` 0 = the pace of the host. */
 class TurnMissed extends AppError {
   constructor(waitMs: number, rejections: number) {
     const seconds = Math.max(1, Math.ceil(waitMs / 1000))
@@ -277,7 +276,7 @@ class TurnMissed extends AppError {
   }
 }
 
-/** Waits for the turn at the host, half of the whole time at most: what is left must do for the login itself. */
+/** Waits for the turn at the host, half of MAILROOM_CREATE_TIMEOUT at most: the login needs the other half. */
 async function takeTurn({ sync, limiter }: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
   const login = loginOf(given)
   const patienceMs = sync.config.MAILROOM_CREATE_TIMEOUT / 2
@@ -287,7 +286,7 @@ async function takeTurn({ sync, limiter }: ProbeDeps, given: Attempt, signal: Ab
   try {
     await limiter.enter(login, { urgent: true, signal: AbortSignal.any([signal, missed]) })
   } catch (error) {
-    // By now it waits no longer, and does not count itself.
+    // This login has left the queue, and does not delay itself.
     throw missed.aborted && !signal.aborted ? missedBy() : error
   }
 }
@@ -296,7 +295,7 @@ function loginOf({ developerId, settings: { server, username }, credential }: At
   return { host: server, developerId, username, secret: secretOf(credential), check: true }
 }
 
-/** Capabilities of the server that let us in and listed its folders. */
+/** The server's capabilities, after a login and a LIST. */
 async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
   const { config } = deps.sync
   const { developerId, settings, credential, log, onStep } = given
@@ -322,9 +321,8 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
 }
 
 /**
- * The trial login of a new account: address guard, connection, login, list of folders, all within
- * MAILROOM_CREATE_TIMEOUT. Nothing is kept but by `onRotated`. Rejects with failures of ours alone (the store is
- * away): these say nothing about the mailbox.
+ * The trial login of a new account: address guard, connection, login, LIST, all within MAILROOM_CREATE_TIMEOUT. Only
+ * `onRotated` stores anything. Rejects only with failures of this service, such as a store that is away.
  */
 export function createProbe(deps: ProbeDeps): Probe {
   return async (developerId, settings, credential, onStep = () => undefined, keep = () => Promise.resolve()) => {

@@ -1,7 +1,7 @@
 /**
- * Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. With it
- * goes what it adds to the user's contacts: who wrote, whose mail was replied to, and whom else the mail names. Replies
- * and the mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
+ * Writes messages that were read: one batch of one folder, planned against the newest cursor and stored in one step,
+ * with its deltas of the user's contacts. A reply and the mail that it answers may be read in either order (backfill
+ * goes backwards), so both directions are looked up.
  */
 import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
@@ -29,11 +29,11 @@ export interface SyncContext {
   readonly deps: SyncDeps
   readonly state: AccountState
   readonly session: Session
-  /** Between two pages of long work in another folder than INBOX, which is open afterwards as before. */
+  /** Reads INBOX between two pages of long work in another folder, and selects that folder again. */
   readonly giveWay?: () => Promise<void>
 }
 
-/** Work on the index that asks the mail server for nothing. */
+/** For work that sends no command to the mail server. */
 export type InAccount = Pick<SyncContext, 'deps' | 'state'>
 
 type InFolder = Pick<FolderContext, 'state' | 'folderId'>
@@ -42,7 +42,7 @@ export interface FolderContext extends SyncContext {
   readonly folderId: string
 }
 
-/** Of a folder that was opened before. */
+/** Precondition: the folder has a cursor. Throws `goneMeanwhile` otherwise. */
 export function cursorOf({ state, folderId }: InFolder): FolderCursor {
   const cursor = state.folders.get(folderId)?.cursor
   if (cursor === undefined || cursor === null) throw goneMeanwhile()
@@ -51,7 +51,7 @@ export function cursorOf({ state, folderId }: InFolder): FolderCursor {
 
 export type Build = (cursor: FolderCursor, folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
-/** Writes one batch of the folder, built from its newest cursor; null = there is nothing to write. */
+/** Writes one batch of the folder. See AccountState.commit. */
 export function commit(at: InFolder, build: Build, before?: Parameters<AccountState['commit']>[2]): Promise<void> {
   return at.state.commit(at.folderId, (folder) => build(cursorOf(at), folder), before)
 }
@@ -67,7 +67,7 @@ export function* batchesOf<T>({ config }: SyncDeps, all: readonly T[]): Generato
 
 const quarantineMax = 1000
 
-/** `asked` were asked for again: of these the poison stays, behind those that have waited longer. */
+/** Quarantines the poison at the end. `asked`: UIDs of this reading, which leave the quarantine unless poison. */
 export function quarantine(
   { quarantined: before, refusals: earlier }: FolderCursor,
   poison: readonly Poison[],
@@ -76,18 +76,18 @@ export function quarantine(
   const kept = before.filter((uid) => !asked.has(uid))
   const quarantined = [...new Set([...kept, ...poison.map(({ uid }) => uid)])].slice(-quarantineMax)
   if (poison.length === 0 && earlier === undefined) return { quarantined }
-  const said = new Map(poison.map(({ uid, reason }) => [uid, reason]))
-  const words = quarantined.flatMap((uid) => {
-    const reason = said.get(uid) ?? earlier?.[uid]
-    return reason === undefined ? [] : [[uid, reason] as const]
-  })
-  return { quarantined, refusals: Object.fromEntries(words) }
+  const reasons: Record<string, string> = {
+    ...earlier,
+    ...Object.fromEntries(poison.map(({ uid, reason }) => [uid, reason])),
+  }
+  const refusals = Object.entries(reasons).filter(([uid]) => quarantined.includes(Number(uid)))
+  return { quarantined, refusals: Object.fromEntries(refusals) }
 }
 
 /**
- * The messages under the identities that the index knows them by: where our own MOVE or COPY has put one, a hint says
- * so. A move by APPEND or a migration changes INTERNALDATE: what looks new is looked up by its Message-ID, and is the
- * known message when that left its place or lies elsewhere.
+ * The messages under the identities that the index has for them. A hint names the message that our own MOVE or COPY
+ * put at a UID. A move by APPEND or a migration changes INTERNALDATE: a message that looks new is looked up by its
+ * Message-ID, and is the known message when that has left its place or lies elsewhere.
  */
 async function recognised(context: FolderContext, reading: Reading): Promise<ReadMessage[]> {
   const { state, deps, session, folderId } = context
@@ -106,7 +106,7 @@ async function recognised(context: FolderContext, reading: Reading): Promise<Rea
   return hinted.map((read) => knownAs(read, folderId, known.get(read.facts.emailMessageId ?? '')))
 }
 
-/** A server may name another UID than it gave: a hint counts where it may be this mail. */
+/** A server may report a wrong UID in COPYUID: a hint counts only for a message that is like the hinted one. */
 async function byHints(context: FolderContext, all: readonly ReadMessage[]): Promise<ReadMessage[]> {
   const { state, folderId } = context
   const { uidValidity } = cursorOf(context)
@@ -118,8 +118,12 @@ async function byHints(context: FolderContext, all: readonly ReadMessage[]): Pro
   )
   return all.map((read) => {
     const row = rows.get(idOf(read) ?? '')
-    return row !== undefined && isLikeMail(read.facts, row) ? { ...read, id: row.id, identity: row.identity } : read
+    return row !== undefined && isLikeMail(read.facts, row) ? as(row, read) : read
   })
+}
+
+function as({ id, identity }: MessageRecord, read: ReadMessage): ReadMessage {
+  return { ...read, id, identity }
 }
 
 function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undefined): ReadMessage {
@@ -127,7 +131,7 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
   const here = row.placements.filter((placement) => placement.folderId === folderId)
   const isThatOne =
     here.length === 0 || row.gone.length > 0 || here.some((placement) => placement.uid === read.fetched.uid)
-  return isThatOne ? { ...read, id: row.id, identity: row.identity } : read
+  return isThatOne ? as(row, read) : read
 }
 
 interface Reading {
@@ -178,7 +182,7 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The messages that the index has in the folder at these UIDs, by UID. */
+/** The placements that the index has in the folder at these UIDs, by UID. */
 export async function knownAt(
   { deps, state, folderId }: FolderContext,
   uids: readonly number[],
@@ -188,7 +192,7 @@ export async function knownAt(
   return new Map(known.map((one) => [one.uid, one]))
 }
 
-/** The same from one UID to another, both inclusive. */
+/** The same for a range of UIDs, both ends inclusive. */
 export async function knownWithin(
   { deps, state, folderId }: FolderContext,
   from: number,
@@ -199,12 +203,12 @@ export async function knownWithin(
   return new Map(known.map((one) => [one.uid, one]))
 }
 
-/** Messages of one thread that are looked through for a reply. */
+/** Messages of one thread that are searched for a reply. */
 const threadMax = 50
-/** Threads looked up together: on a store across the network the round trips are what costs. */
+/** Threads of one query: a store across the network costs a round trip for each. */
 const threadsAtOnce = 20
 
-/** Deltas of newly read messages; the store applies each key once, so overlaps do no harm. */
+/** Contact deltas of newly read messages. The store applies each key once, so overlaps do no harm. */
 async function correspondentsOf(
   context: InAccount,
   owner: Owner,
@@ -231,7 +235,7 @@ async function correspondentsOf(
   return deltas
 }
 
-/** As the user is now: addresses come and go with the email accounts. */
+/** The user with the current addresses, which change with the email accounts. */
 export async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountRecord): Promise<Owner> {
   const { developerId, userId, email } = account
   const user = await users.get(developerId, userId)
@@ -253,7 +257,7 @@ async function answered(
   return repliedContact(owner, counted)
 }
 
-/** What the index has of the threads of these messages, the newest of each. */
+/** The newest indexed messages of the threads of these messages, by thread. */
 async function threadsOf(context: InAccount, messages: readonly ReadMessage[]): Promise<Map<string, MessageRecord[]>> {
   const { store } = context.deps
   const { id } = context.state.account
@@ -267,7 +271,7 @@ async function threadsOf(context: InAccount, messages: readonly ReadMessage[]): 
       found.push(...rows)
       continue
     }
-    // a long thread may hide the others: one by one then
+    // A long thread may fill the page: each thread is then asked for alone.
     for (const threadId of threadIds)
       found.push(...(await store.messages.list(id, { threadId }, { limit: threadMax, offset: 0 })))
   }
