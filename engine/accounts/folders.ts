@@ -1,7 +1,6 @@
 /**
- * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS gives all
- * in one command; without it STATUS is asked at every poll of the folders where something is likely to have happened,
- * and of the others now and then.
+ * The list of folders and their counts, and which folders differ from their cursors. LIST-STATUS gives all counts in
+ * one command. Without LIST-STATUS each poll sends STATUS for the likely folders, and now and then for the others.
  */
 import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
@@ -15,53 +14,56 @@ import { hasModseqs, isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 import type { Session } from './session/index.ts'
 
-/** Folders asked at every poll where each has to be asked for. */
+/** Folders with a STATUS at every poll, without LIST-STATUS. */
 const askedMost = 50
-/** Folders that are asked for by name at one list. */
+/** Missing folders with a STATUS after one LIST. */
 const namedMost = 20
 /** Folders whose flags are compared at one poll: each costs a SELECT. */
 const comparedMost = 10
 
 export function createFolderPoll(context: SyncContext) {
-  const { deps, state, session } = context
+  const { state, session } = context
+  const { now, config } = context.deps
   const asked = new Map<string, number>()
-  /** By path: when `uncompared` named it last. */
+  /** By path: when `uncompared` returned it last. */
   const compared = new Map<string, number>()
   let hasPolled = false
-  /** Of the last list: paths whose counts are not those of the index. */
+  /** Paths of the last list whose counts differ from the cursor's. */
   let ahead: readonly string[] = []
   let listedAt = Number.NEGATIVE_INFINITY
 
-  /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
+  /** Stores the list anew. Returns the paths that have to be caught up, INBOX included. */
   async function list(): Promise<string[]> {
-    const listed = await listOf(context)
-    listedAt = deps.now()
+    const listed = await session.list({ status: session.capabilities.listStatus, most: config.MAILROOM_FOLDERS_MAX })
+    listedAt = now()
     await reconcile(context, listed, await findGone(context, listed))
-    const isHere = ({ path, status }: ListedMailbox) => isMoved(context, state.folderByPath(path), status)
-    const moved = listed.filter(isHere).map(({ path }) => path)
-    ahead = moved.filter((path) => !isDue(context, state.folderByPath(path)))
-    return moved
+    const moved = listed.flatMap(({ path, status }) => {
+      const folder = state.folderByPath(path)
+      return folder !== null && isMoved(context, folder, status) ? [folder] : []
+    })
+    ahead = moved.filter((folder) => !isDue(context, folder)).map(({ path }) => path)
+    return moved.map(({ path }) => path)
   }
 
   /**
-   * A cheaper look between two lists. With `look` out of turn: the list too. The first call answers besides all folders
-   * whose counts do not say enough (silentPaths). `giveWay` is called between two folders.
+   * Returns the paths that have to be caught up; the first call returns all silentPaths besides. `look`: lists the
+   * folders anew in any case. `giveWay` is called between two folders.
    */
   async function poll(look = false, giveWay?: () => Promise<void>): Promise<string[]> {
     const isFirst = !hasPolled
     hasPolled = true
     const silent = (): string[] => (isFirst ? silentPaths(context) : [])
     if (session.capabilities.listStatus) return [...(await list()), ...silent()]
-    const isListed = !look && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
+    const isListed = !look && now() - listedAt < config.MAILROOM_FOLDER_LIST
     const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
     let lacking = false
     const likely = likelyIds(state)
     for (const { id, path } of [...state.folders.values()]) {
       const folder = state.folders.get(id)
       if (folder?.selectable !== true) continue
-      if (!likely.has(id) && deps.now() - (asked.get(id) ?? 0) < deps.config.MAILROOM_FOLDER_POLL_COLD) continue
-      asked.set(id, deps.now())
-      // The mailbox that is open reports what is new with NOOP; some servers only know it by STATUS.
+      if (!likely.has(id) && now() - (asked.get(id) ?? 0) < config.MAILROOM_FOLDER_POLL_COLD) continue
+      asked.set(id, now())
+      // NOOP reports new mail of the selected mailbox; on some servers only STATUS does.
       if (path === session.selected?.path) await session.noop()
       const reported = await askStatus(context, folder)
       state.heard()
@@ -72,35 +74,31 @@ export function createFolderPoll(context: SyncContext) {
     return [...moved, ...silent(), ...(lacking ? await list() : [])]
   }
 
-  async function ask(path: string): Promise<boolean> {
-    const folder = state.folderByPath(path)
-    return folder !== null && (await askStatus(context, folder)) === true
-  }
-
   return {
     list,
     ahead: (): readonly string[] => ahead,
     poll,
-    ask,
-    /** Paths of some folders in which flags may have changed unseen; those that were named last come last. */
-    uncompared: (): string[] => takeSilent(context, compared),
-    /** The server says so unasked. Answers whether the folder has to be caught up. */
-    async hear(path: string, status: MailboxStatus): Promise<boolean> {
+    /** Sends STATUS. Returns whether the folder has to be caught up. */
+    async ask(path: string): Promise<boolean> {
       const folder = state.folderByPath(path)
-      if (folder === null) return false
-      // Without HIGHESTMODSEQ the counts do not show that flags changed.
-      return (await takeStatus(context, folder, status)) || status.highestModseq === null
+      return folder !== null && (await askStatus(context, folder)) === true
     },
-    /** All folders have been asked since then, in ms since 1970; Infinity where each poll asks all. */
+    /** The next few of silentPaths, in turn. */
+    uncompared: (): string[] => takeSilent(context, compared),
+    /** Takes a STATUS of NOTIFY. Without HIGHESTMODSEQ its counts do not show that flags changed. */
+    hear: async (folder: FolderRecord, status: MailboxStatus): Promise<boolean> =>
+      (await takeStatus(context, folder, status)) || status.highestModseq === null,
+    /** When the longest unasked folder had its last STATUS, in ms since 1970; Infinity with LIST-STATUS. */
     get askedAt(): number {
-      return session.capabilities.listStatus ? Number.POSITIVE_INFINITY : lastOfAll(context, asked)
+      return session.capabilities.listStatus ? Infinity : firstOf(context, asked)
     },
   }
 }
 
-function lastOfAll({ state, deps }: SyncContext, asked: ReadonlyMap<string, number>): number {
+/** The earliest of these times, of the folders that are read. */
+function firstOf({ state, deps }: SyncContext, times: ReadonlyMap<string, number>): number {
   const read = [...state.folders.values()].filter((folder) => !isSetAside(folder, deps.now()))
-  return Math.min(...read.map(({ id }) => asked.get(id) ?? 0))
+  return Math.min(...read.map(({ id }) => times.get(id) ?? 0))
 }
 
 function takeSilent(context: SyncContext, compared: Map<string, number>): string[] {
@@ -112,11 +110,7 @@ function takeSilent(context: SyncContext, compared: Map<string, number>): string
   return next
 }
 
-function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
-  return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
-}
-
-/** Those with a use of their own, and then the ones in which something happened last. */
+/** Folders with a special use first, then those with the latest cursors. */
 function likelyIds({ folders }: AccountState): Set<string> {
   const rank = ({ specialUse }: FolderRecord): number => Number(specialUse === null)
   const sorted = [...folders.values()].sort(
@@ -125,19 +119,20 @@ function likelyIds({ folders }: AccountState): Set<string> {
   return new Set(sorted.slice(0, askedMost).map(({ id }) => id))
 }
 
+/** Returns whether the folder has to be caught up. */
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean | 'missing'> {
   const { session, state } = context
-  const status = await session.status(folder.path).catch((error: unknown) => {
+  try {
+    return await takeStatus(context, folder, await session.status(folder.path))
+  } catch (error) {
     if (saysGone(error) && folder.cursor !== null) state.absent.say(folder.path)
-    if (saysGone(error) || isAppError(error, 'not_found')) return 'missing' as const
-    if (isAppError(error, 'server_refused')) return 'refused' as const
+    if (saysGone(error) || isAppError(error, 'not_found')) return 'missing'
+    if (isAppError(error, 'server_refused')) return false
     throw error
-  })
-  if (status === 'missing') return status
-  return status !== 'refused' && takeStatus(context, folder, status)
+  }
 }
 
-/** Stores the counts of a folder that is not complete. Answers whether the folder has to be caught up. */
+/** Stores the counts of a folder that is not complete. Returns whether the folder has to be caught up. */
 async function takeStatus(context: SyncContext, folder: FolderRecord, status: MailboxStatus): Promise<boolean> {
   const { deps, state } = context
   const { messages, unseen } = status
@@ -152,7 +147,7 @@ async function takeStatus(context: SyncContext, folder: FolderRecord, status: Ma
   return moved
 }
 
-/** Folders that the list does not show, or shows as holding no mail where the index has some. */
+/** Folders that the list lacks, or has without mail where the index has mail. */
 function lackedBy({ folders }: AccountState, listed: readonly ListedMailbox[]): FolderRecord[] {
   const there = new Map(listed.map(({ path, selectable }) => [path, selectable]))
   return [...folders.values()].filter(({ path, selectable, cursor }) => {
@@ -161,13 +156,18 @@ function lackedBy({ folders }: AccountState, listed: readonly ListedMailbox[]): 
   })
 }
 
-/** A removed folder with others below it may be listed on, but has no status: it is asked for by its name too. */
+/**
+ * Returns the paths of folders that are gone. A removed folder that has children may still be listed, but without a
+ * status: it gets a STATUS of its own.
+ */
 async function findGone(context: SyncContext, listed: readonly ListedMailbox[]): Promise<Set<string>> {
   const { session, state } = context
   const said = state.absent.takeSaid()
   const shown = new Map(listed.map((mailbox) => [mailbox.path, mailbox]))
   const isFull = listed.some(({ byName }) => !byName)
-  const lacked = lackedBy(state, listed).flatMap(({ path }) => (isRemovable(path) ? [path] : []))
+  const lacked = lackedBy(state, listed)
+    .map(({ path }) => path)
+    .filter(isRemovable)
   const gone = new Set([...said].filter(isRemovable))
   for (const path of isFull ? state.absent.missing(lacked) : []) gone.add(path)
   const isDoubtful = ({ path, selectable, status }: ListedMailbox): boolean =>
@@ -189,7 +189,7 @@ function isRemovable(path: string): boolean {
   return path !== 'INBOX'
 }
 
-/** A refusal of STATUS, beside what the list says. An empty list says nothing. */
+/** Whether STATUS fails as of a missing folder. `shown`: the folder's row of the list. */
 async function isGone(session: Session, path: string, shown: ListedMailbox | 'unlisted' | 'no list'): Promise<boolean> {
   try {
     await session.status(path)
@@ -203,8 +203,8 @@ async function isGone(session: Session, path: string, shown: ListedMailbox | 'un
 }
 
 /**
- * What the list lacks is kept until it is gone (absent.ts); what is gone is removed with its mail, and made anew when
- * it is listed. By LIST-STATUS a listed folder without a status holds none.
+ * Stores the list. A folder that the list lacks is kept until it is gone (absent.ts). A folder that is gone is removed
+ * with its mail, and created anew when it is listed, by LIST-STATUS without a status as not selectable.
  */
 async function reconcile(
   context: SyncContext,
@@ -243,8 +243,8 @@ function listedRow(
 }
 
 /**
- * By the first list of an account, what holds nothing is read to its end: it need not be opened. INBOX always is, and
- * with it the account may become complete. null = the folder has to be opened.
+ * The cursor of a folder that the account's first LIST reports as empty: it need not be selected. null = the folder has
+ * to be selected, as INBOX always is, with which the account may become complete.
  */
 function emptyCursor({ state, session, deps }: SyncContext, { path, selectable, status }: ListedMailbox) {
   const { account, folders } = state
@@ -259,16 +259,11 @@ function emptyCursor({ state, session, deps }: SyncContext, { path, selectable, 
 }
 
 /**
- * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as
- * unchanged. Without mod-sequences another unread count than the last one, or at first than that of
- * the index, shows that flags changed.
+ * Whether the folder differs from its cursor, or is due for a full comparison. A count that the server leaves out is
+ * unchanged. Without modseqs a changed UNSEEN shows that flags changed; the first UNSEEN is compared with the index.
  */
-function isMoved(
-  { deps, state, session }: SyncContext,
-  folder: FolderRecord | null,
-  status: MailboxStatus | null,
-): boolean {
-  if (folder === null || isSetAside(folder, deps.now())) return false
+function isMoved({ deps, state, session }: SyncContext, folder: FolderRecord, status: MailboxStatus | null): boolean {
+  if (isSetAside(folder, deps.now())) return false
   const { cursor } = folder
   if (cursor === null || isDue({ deps, session }, folder)) return true
   if (status === null) return false
@@ -281,8 +276,8 @@ function isMoved(
 }
 
 /**
- * Folders without mod-sequences: mail that was exchanged while we did not watch, as by a restored backup, may leave the
- * counts as they were. INBOX has been caught up when the watching begins.
+ * Paths of folders without modseqs, in which changes may leave the counts as they were. Without INBOX, which is caught
+ * up when the watching begins.
  */
 function silentPaths({ state, session, deps }: SyncContext): string[] {
   return [...state.folders.values()].flatMap((folder) => {
@@ -292,10 +287,9 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   })
 }
 
-/** The folder is to be read whatever its counts are. */
-function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, folder: FolderRecord | null): boolean {
-  if (!folder?.cursor) return true
-  const { cursor } = folder
+/** Whether the folder has to be read whatever its counts are. */
+function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, { cursor }: FolderRecord): boolean {
+  if (cursor === null) return true
   const isLong = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   return (isLong && !hasModseqs(session, cursor)) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0
 }

@@ -1,21 +1,19 @@
 /**
- * Watching an account: the one session that reads. IDLE on INBOX; between two IDLEs what API calls wait for, polls of
- * the other folders, and what those find, and old mail (background.ts). Work in other folders gives way to INBOX.
+ * Watches an account with its one session that reads. The session waits in IDLE on INBOX; between two IDLEs it reads
+ * folders that API calls wait for, polls the other folders, reads the changed folders and old mail (background.ts).
+ * Work in other folders is interrupted for INBOX.
  *
- * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives
- * while a fetch is under way is merged. A host is trusted to push once it has pushed to one of its accounts; until then
- * INBOX is asked every MAILROOM_INBOX_POLL, and so it is in an account of which a poll found what was not pushed, until
- * it is pushed to.
+ * A push ends IDLE: the news is read and stored, and IDLE begins again. Only pushes during a reading are merged. A host
+ * is trusted to push once it has pushed to one of its accounts. Until then INBOX is asked every MAILROOM_INBOX_POLL; so
+ * is the INBOX of an account in which a poll found mail that was not pushed, until its next push.
  *
- * Where NOTIFY stands the server tells of the other folders, except of what comes to one just before it is left: they
- * are polled after that, and seldom besides, to look whether it does. Else they are polled MAILROOM_FOLDER_POLL after
- * activity of the account (mail, an API call), and at twice the distance after each poll without. Counts do not show
- * the flags that others change: without CONDSTORE those of the newest messages are compared at each poll until the
- * account is quiet.
+ * With NOTIFY the server reports changes of other folders, but not mail that comes to a folder just before the session
+ * leaves it: polls follow a folder that was left, and a rare poll checks that NOTIFY works. Without NOTIFY a poll
+ * follows MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and the distance doubles after each
+ * poll without. Without CONDSTORE each poll of an active account compares the flags of the newest messages.
  *
- * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
- * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
- * setting.
+ * A look is a poll out of turn, when a folder turns out to differ from the index. Reasons that come before a look
+ * begins are merged into it, and looks keep a distance.
  */
 import { toAppError } from '../errors.ts'
 import { answerCalls, type BackgroundOptions, createBackground } from './background.ts'
@@ -27,42 +25,43 @@ import type { MailboxStatus, SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, hasModseqs, openInbox, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
-/** What is reported this soon after IDLE begins, or this late, may be so because it does. */
+/** A response this soon after the start of IDLE, or this short before its end, may answer IDLE or DONE: no push. */
 const idleStartMs = 200
 const idleEndMs = 20
-/** While folders are asked or read INBOX is heard this often at least. */
+/** During work in other folders INBOX is asked this often. */
 const turnMs = 300
-/** Polls of a quiet account are at most this many times as far apart: 10 min. */
+/** The distance of polls in a quiet account, in MAILROOM_FOLDER_POLL: 10 min. */
 const quietFactor = 13
-/** Where NOTIFY stands they are this many times as far apart: 15 min. */
+/** The distance of polls with NOTIFY, in MAILROOM_FOLDER_POLL: 15 min. */
 export const checkFactor = 20
 /**
- * Servers gather changes before they report them to IDLE (Dovecot: half a second from the first). What came during our
- * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
+ * Servers gather changes before they push (Dovecot: for half a second from the first). Leaving IDLE once, this long
+ * after a reading, finds the mail that came during the reading.
  */
 const lookAgainMs = 500
-/** What has left INBOX may have been moved: the other folders are looked at this long after. */
+/** Delay of a look for messages that have left a folder, and may have been moved. */
 const lookForMovedMs = 1000
 
 interface WatchOptions extends BackgroundOptions {
   readonly renewMs: number
-  /** When another access token is due; Infinity = a password. */
+  /** When the session has to be renewed with another access token, in ms since 1970; Infinity = a password. */
   readonly tokenRenewAt: number
+  /** Called after each poll. */
   readonly alive: () => void
 }
 
-/** One IDLE, and when it is left unless something happens. */
+/** One IDLE: when it began, and when it ends unless a push ends it. */
 interface Stay {
   readonly from: number
   readonly until: number
-  /** It is not left for `lookAgainAt`: what it reports at its end had to be pushed before. */
+  /** false = it ends early, at `lookAgainAt`: changes that it reports at its end were not due yet as pushes. */
   readonly isWhole: boolean
 }
 
-/** What the pushes announced and is not read yet, and when which look comes next. */
+/** The pushes that are not read yet, and the times of the next polls. */
 type Watch = ReturnType<typeof createWatch>
 
-/** Until the signal aborts. 'rotate' = it is time for a new access token. Rejects when the connection fails. */
+/** Runs until the signal aborts. 'rotate' = the access token is about to expire. Rejects when the connection fails. */
 export async function watchAll(
   context: SyncContext,
   options: WatchOptions,
@@ -87,11 +86,11 @@ export async function watchAll(
   })
   signal.addEventListener('abort', stop)
   try {
-    // By LIST-STATUS one command looks at all folders.
+    // Without LIST-STATUS the checking polls would cost a STATUS for each folder.
     watch.isNotified = (await context.session.notify()) && context.session.capabilities.listStatus
-    // Mail may have come since the first reading, before anybody listened.
+    // Mail may have come after the first reading, before `listen`.
     watch.news = context.session.selected?.exists !== inboxCursor(context)?.exists
-    // Departures of an earlier session: otherwise the poll tells them.
+    // Departures of an earlier session; without a look so far the first poll reports them.
     if (watch.polledAt > 0) await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
@@ -115,7 +114,7 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
   const others: SyncContext = { ...context, giveWay: () => giveWay(watch) }
   const watch = {
     context,
-    /** For work in other folders. */
+    /** The context of work in other folders. */
     others,
     options,
     signal,
@@ -124,37 +123,37 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     looks: createLooks(context.deps.now),
     host: options.host,
     isGivingWay: false,
-    /** INBOX has moved, and nothing had been pushed: a poll found it, or the end of IDLE. */
+    /** A poll or the end of IDLE has found a change of INBOX that was not pushed. */
     missed: false,
     isNotified: false,
-    /** Paths of which the server has told since the last poll; and those that it found to have moved untold. */
+    /** Paths that NOTIFY has reported since the last poll; and changed paths of the last poll that it had not. */
     told: new Set<string>(),
     untold: [] as readonly string[],
-    /** The last STATUS of folders by NOTIFY, until they are taken one after the other. */
+    /** By path: the last STATUS by NOTIFY that is not taken yet. */
     heard: new Map<string, MailboxStatus>(),
     stay: null as Stay | null,
-    /** The server has reported something since the last poll, not to it. */
+    /** The server has reported a change of INBOX since the last poll. */
     reported: false,
     news: false,
     flags: false,
     closed: null as Error | null,
     leaveIdle: new AbortController(),
     polledAt: context.state.moved.lookedAt,
-    /** Another folder was first left then, since the last poll: nobody tells of mail that had just come there. */
+    /** When the session first left another folder since the last poll: NOTIFY may miss mail that just came there. */
     leftAt: context.state.moved.lookedAt,
-    /** How long after the last poll the next one is due. */
+    /** Time from the last poll to the next. */
     pollMs: context.deps.config.MAILROOM_FOLDER_POLL,
-    /** Activity since the last poll; Infinity = none. */
-    stirredAt: Number.POSITIVE_INFINITY,
+    /** The first activity since the last poll; Infinity = none. */
+    stirredAt: Infinity,
     askedAt: context.deps.now(),
-    lookAgainAt: Number.POSITIVE_INFINITY,
-    /** The last IDLE ended then, or the server was asked for news. */
+    lookAgainAt: Infinity,
+    /** When the last IDLE ended, or INBOX was asked last. */
     heardAt: context.deps.now(),
   }
   return watch
 }
 
-/** Told in the middle of IDLE = pushed. Told when its time is over = the server waits to be asked. */
+/** A response during IDLE is a push. A response only at DONE means that this server does not push. */
 function judge(watch: Watch): void {
   const { stay, host, leaveIdle, context } = watch
   watch.reported = true
@@ -168,9 +167,9 @@ function judge(watch: Watch): void {
   }
 }
 
-/** Mail, or an API call: the next poll may be due sooner. */
+/** After mail or an API call: the next poll may be due sooner. */
 function stir(watch: Watch, wake: () => void): void {
-  if (watch.stirredAt < Number.POSITIVE_INFINITY) return
+  if (watch.stirredAt < Infinity) return
   watch.stirredAt = watch.context.deps.now()
   if (watch.stay === null || nextPollAt(watch) < watch.stay.until) wake()
 }
@@ -191,22 +190,23 @@ function note(watch: Watch, event: SessionEvent): void {
   }
 }
 
-/** Of other folders than INBOX, by NOTIFY. */
+/** Marks the folders that NOTIFY reports as changed. */
 async function takeHeard({ heard, context: { state }, folders, looks }: Watch): Promise<void> {
   for (const [path, status] of heard) {
     heard.delete(path)
-    if (state.folderByPath(path) === null) looks.want()
-    else if (await folders.hear(path, status)) state.moved.found([path])
+    const folder = state.folderByPath(path)
+    if (folder === null) looks.want()
+    else if (await folders.hear(folder, status)) state.moved.found([path])
     state.stir()
   }
 }
 
-/** Reads what the pushes announced; what comes meanwhile is for the next round. */
+/** Reads the pushed changes of INBOX; pushes that come meanwhile are for the next round. */
 async function readPushed(watch: Watch): Promise<void> {
   const { context } = watch
+  if (!watch.news && !watch.flags) return
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
-  if (!watch.news && !watch.flags) return
   context.state.stir()
   await toInbox(watch)
   const { news, flags } = watch
@@ -218,7 +218,7 @@ async function readPushed(watch: Watch): Promise<void> {
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
-/** The list of folders, and folders that API calls have changed, or ask for. */
+/** Reads the list of folders, and the folders, that API calls wait for. */
 async function readForCalls({ context, others, folders }: Watch): Promise<void> {
   const { moved } = context.state
   await moved.answerLists(async () => moved.found(await folders.list()))
@@ -229,15 +229,13 @@ function nextPollAt(watch: Watch): number {
   const { polledAt, pollMs, stirredAt, leftAt } = watch
   const { MAILROOM_FOLDER_POLL: often } = watch.context.deps.config
   const isTold = watch.isNotified && watch.host.tells && !watch.context.state.isHolding
-  const at = isTold
-    ? Math.min(polledAt + checkFactor * often, leftAt + often)
-    : Math.min(polledAt + pollMs, stirredAt + often)
-  return Math.min(at, watch.looks.at)
+  const at = isTold ? [polledAt + checkFactor * often, leftAt + often] : [polledAt + pollMs, stirredAt + often]
+  return Math.min(...at, watch.looks.at)
 }
 
 /**
- * A folder that a poll finds is told a moment later, or never. `hadLeft`: a folder was left since the last poll, of
- * which nobody could tell all.
+ * A changed folder that a poll found and NOTIFY has not reported by the next poll: NOTIFY is not trusted any more.
+ * `hadLeft`: a folder was left since the last poll, so NOTIFY may have missed changes.
  */
 function judgeNotify(watch: Watch, hadLeft: boolean): void {
   const { told, untold, host, isNotified, folders, context } = watch
@@ -247,13 +245,13 @@ function judgeNotify(watch: Watch, hadLeft: boolean): void {
   told.clear()
 }
 
-/** Infinity while the pushes are trusted. */
+/** When INBOX has to be asked; Infinity while pushes are trusted. */
 function nextAskAt({ context, host, missed, askedAt }: Watch): number {
-  if (context.session.capabilities.idle && host.pushes && !missed) return Number.POSITIVE_INFINITY
+  if (context.session.capabilities.idle && host.pushes && !missed) return Infinity
   return askedAt + context.deps.config.MAILROOM_INBOX_POLL
 }
 
-/** What NOOP reports is read as if it had been pushed; some servers tell by STATUS alone. */
+/** Asks INBOX by NOOP, whose responses are read like pushes, then by STATUS, where some servers alone report mail. */
 async function ask(watch: Watch): Promise<void> {
   const { context, folders } = watch
   watch.askedAt = context.deps.now()
@@ -262,14 +260,14 @@ async function ask(watch: Watch): Promise<void> {
   if (!watch.news && !watch.flags && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
 }
 
-/** Asks for the counts of all folders. INBOX moved and nothing was reported: IDLE missed something. */
+/** Polls all folders. A change of INBOX that the server has not reported: pushes are missing. */
 async function poll(watch: Watch): Promise<void> {
   const { context, options, folders, looks, reported, stirredAt } = watch
   await toInbox(watch)
   const look = looks.begin()
   const begunAt = context.deps.now()
   const { leftAt } = watch
-  watch.stirredAt = watch.leftAt = Number.POSITIVE_INFINITY
+  watch.stirredAt = watch.leftAt = Infinity
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   let before = inboxCursor(context)
   const moved = await folders.poll(look, async () => {
@@ -277,7 +275,7 @@ async function poll(watch: Watch): Promise<void> {
     await toInbox(watch)
     if (!(await watch.background.work())) return
     await toInbox(watch)
-    // What came while another folder was open could not be pushed.
+    // Mail that came while another folder was selected could not be pushed.
     before = inboxCursor(context)
   })
   if (moved.includes('INBOX')) await catchUp(context, 'INBOX')
@@ -285,7 +283,7 @@ async function poll(watch: Watch): Promise<void> {
   const compares = watch.pollMs < quietFactor * often
   if (compares && !moved.includes('INBOX')) await compareInbox(context)
   const uncompared = compares ? folders.uncompared() : []
-  judgeNotify(watch, leftAt < Number.POSITIVE_INFINITY)
+  judgeNotify(watch, leftAt < Infinity)
   context.state.moved.found(
     [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
     Math.min(begunAt, folders.askedAt),
@@ -295,12 +293,12 @@ async function poll(watch: Watch): Promise<void> {
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
-  const isQuiet = moved.length === 0 && !look && !context.state.isHolding && stirredAt === Number.POSITIVE_INFINITY
+  const isQuiet = moved.length === 0 && !look && !context.state.isHolding && stirredAt === Infinity
   watch.pollMs = isQuiet ? Math.min(2 * watch.pollMs, quietFactor * often) : often
   options.alive()
 }
 
-/** Between the questions of a poll, which takes seconds where each folder is asked for, and behind other folders. */
+/** Asks INBOX when its turn has come, and does the work that calls wait for: between two steps of a poll. */
 async function hearInbox(watch: Watch): Promise<void> {
   const { session, deps } = watch.context
   if (deps.now() - watch.heardAt >= turnMs) {
@@ -311,7 +309,7 @@ async function hearInbox(watch: Watch): Promise<void> {
   await readPushed(watch)
 }
 
-/** Between the pages of another folder, which is open afterwards. */
+/** Reads INBOX between two pages of another folder, and selects that folder again. */
 async function giveWay(watch: Watch): Promise<void> {
   const { session } = watch.context
   const open = session.selected
@@ -336,55 +334,49 @@ async function toInbox(watch: Watch): Promise<void> {
 
 const inboxCursor = ({ state }: SyncContext): FolderCursor | null => state.folderByPath('INBOX')?.cursor ?? null
 
-/** Whether messages have come or gone. Flags are no measure: some servers push those of others seldom or never. */
+/** Whether messages have come or gone. Flags do not count: some servers push changes by others seldom or never. */
 function hasNews(before: FolderCursor | null, after: FolderCursor | null): boolean {
   return after?.uidNext !== before?.uidNext || after?.exists !== before?.exists
 }
 
 async function idle(watch: Watch): Promise<void> {
-  const { context, options, signal, background } = watch
+  const { context, signal, background } = watch
+  const { renewMs, tokenRenewAt } = watch.options
   const { now } = context.deps
   await toInbox(watch)
   watch.leaveIdle = new AbortController()
   const isTold = watch.news || watch.flags || watch.heard.size > 0
   if (isTold || watch.closed !== null || signal.aborted || background.isDue()) return
   const from = now()
-  const dueAt = Math.min(
-    from + options.renewMs,
-    nextPollAt(watch),
-    nextAskAt(watch),
-    options.tokenRenewAt,
-    background.at,
-  )
+  const dueAt = Math.min(from + renewMs, nextPollAt(watch), nextAskAt(watch), tokenRenewAt, background.at)
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
   watch.stay = { from, until, isWhole: until < watch.lookAgainAt }
   await context.session.idle(until - from, watch.leaveIdle.signal)
   watch.stay = null
   watch.heardAt = now()
-  if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
+  if (now() >= watch.lookAgainAt) watch.lookAgainAt = Infinity
 }
 
 const distanceMs = 5000
-/** A slow server is looked at more seldom: a look takes at most a tenth of the time. */
+/** A look may take a tenth of the time: a slow server has fewer looks. */
 const share = 10
 
 export function createLooks(now: () => number) {
-  let wantedAt = Number.POSITIVE_INFINITY
+  let wantedAt = Infinity
   let begunAt = 0
   let endedAt = 0
-  const dueAt = (): number => Math.max(wantedAt, endedAt + Math.max(distanceMs, (endedAt - begunAt) * share))
   return {
-    /** When the next look is due, in ms since 1970; Infinity = none is wanted. */
+    /** When the next look is due, in ms since 1970; Infinity = no look is wanted. */
     get at(): number {
-      return dueAt()
+      return Math.max(wantedAt, endedAt + Math.max(distanceMs, (endedAt - begunAt) * share))
     },
-    /** What has left a folder may have been moved: a look is wanted, once for a burst. */
+    /** Asks for a look, one for a burst of wishes. */
     want: (): void => void (wantedAt = Math.min(wantedAt, now() + lookForMovedMs)),
-    /** Begins the look that is due. */
+    /** Begins the look when it is due; else returns false. */
     begin(): boolean {
-      if (now() < dueAt()) return false
+      if (now() < this.at) return false
       begunAt = now()
-      wantedAt = Number.POSITIVE_INFINITY
+      wantedAt = Infinity
       return true
     },
     end(): void {
