@@ -1,11 +1,12 @@
 /** Knowledge of mail servers, shared by all accounts of a host. Kept in memory: a restart learns it anew. */
+import { LRUCache } from 'lru-cache'
 
 export interface KnownHost {
   /** The host has pushed to an IDLE of one of its accounts. */
   pushes: boolean
-  /** false = NOTIFY has told of some mail neither before nor after a poll found it. */
+  /** false = NOTIFY has missed a change that a poll found. */
   tells: boolean
-  /** Old messages that it gives while the watching session may be away from its news. */
+  /** Old messages of one page, so that the page takes about a second. */
   page: number
   /** Ids of accounts whose last login did not reach the host. */
   readonly unreached: Set<string>
@@ -13,19 +14,16 @@ export interface KnownHost {
 
 export type Hosts = ReturnType<typeof createHosts>
 
-/** Hosts kept; beyond that the one that was asked for longest ago is forgotten. Callers choose the names. */
-const most = 10_000
+/** Callers choose the names of hosts: the hosts that were used longest ago are forgotten. */
+const mostHosts = 10_000
 
 export function createHosts() {
-  const hosts = new Map<string, KnownHost>()
+  const hosts = new LRUCache<string, KnownHost>({ max: mostHosts })
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()
       const host = hosts.get(key) ?? { pushes: false, tells: true, page: Infinity, unreached: new Set() }
-      hosts.delete(key)
       hosts.set(key, host)
-      const [oldest = key] = hosts.keys()
-      if (hosts.size > most) hosts.delete(oldest)
       return host
     },
   }

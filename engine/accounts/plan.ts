@@ -1,11 +1,10 @@
 /**
- * From what the server says to what the store gets: pure planning of one sync batch. Nothing here waits or writes.
+ * Plans one sync batch: from the server's answers to rows and changes. Pure: nothing here waits or writes.
  *
- * A message is live when its UID lies at or above the folder's cursor (or when a comparison finds it missing from the
- * index); live messages make changes. What lay in the folder when it was first opened is history and makes none,
- * whenever it is read. Two exceptions: while a folder is read anew after a UIDVALIDITY change, messages that the index
- * has never seen and that arrived since make changes; so do, in a folder that appeared after the initial sync, messages
- * known from elsewhere and new mail.
+ * A message is live when its UID lies at or above the folder's cursor, or when a comparison finds it missing from the
+ * index. Live messages make changes. Messages that lay in the folder when it was first selected are history, and make
+ * none. Exceptions: while a folder is read anew, unknown messages that arrived since make changes; so do, in a folder
+ * that appeared after the initial sync, messages known from elsewhere and new mail.
  */
 import { changeId, messageId } from '../store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
@@ -53,11 +52,11 @@ export type Source = 'live' | 'backfill'
 interface Arrivals {
   readonly added: AddedMessage[]
   readonly changes: PlannedChange[]
-  /** History that the index did not have. */
+  /** History that is new to the index. */
   readonly old: MessageRecord[]
 }
 
-/** New placements, and the changes that report them. `existing` holds the rows that the index has already. */
+/** Returns new placements, and the changes that report them. `existing`: the rows of the index. */
 export function planAdded(
   context: PlanContext,
   read: readonly ReadMessage[],
@@ -91,7 +90,7 @@ export function planAdded(
   return { ...plan, old: [...old.values()] }
 }
 
-/** `before` may be what this very batch, cut short, has left: the answer is the same. `id` = of the change. */
+/** A cut-short run of this very batch may have left `before`: the result is the same. `id`: of the change. */
 function isReported(
   context: PlanContext,
   message: ReadMessage,
@@ -109,14 +108,14 @@ function isReported(
   return appearedAt !== undefined && (isKnownBesides(folder, before) || receivedAt >= appearedAt)
 }
 
-/** The message's first change is, or was, this one. */
+/** Whether `id` is the message's first change. */
 function isFirst(before: MessageRecord | null, id: string): boolean {
   return before === null || before.firstChangeId === id
 }
 
 /**
- * The index has no more of it than this very batch, cut short, has left. In a folder that is read anew it may be known
- * under another identity. `found`: what the batch reads, by UID.
+ * Whether the index lacks the message, but for rows that a cut-short run of this very batch has left. In a folder that
+ * is read anew it may be known under another identity. `found`: ids of the batch by UID.
  */
 function isUnknown(
   { folder, uidValidity }: PlanContext,
@@ -131,14 +130,14 @@ function isUnknown(
   return firstChangeId === null && gone.length === 0 && placements.length > 0 && placements.every(isOfBatch)
 }
 
-/** From another folder, or from before: it was reported as gone. */
+/** Whether the index knows the message from another folder, or it was reported as gone. */
 function isKnownBesides({ id }: FolderRecord, before: MessageRecord | null): boolean {
   if (before === null) return false
   const places = [...before.placements, ...before.gone]
   return places.length === 0 || places.some(({ folderId }) => folderId !== id)
 }
 
-/** With the message: a server may give a UID again to other mail. */
+/** The change id contains the message: a server may reuse a UID for other mail. */
 function idOf(
   { account, folder, uidValidity }: PlanContext,
   { messageId, uid, generation }: Pick<KnownUid, 'messageId' | 'uid' | 'generation'>,
@@ -152,11 +151,14 @@ function placeOf({ folder, uidValidity }: PlanContext, uid: number): Place {
   return { folderId: folder.id, uidValidity, uid }
 }
 
+function placeIn(context: PlanContext, uid: number) {
+  return { ...placeOf(context, uid), path: context.folder.path }
+}
+
 function placementOf(context: PlanContext, { fetched }: ReadMessage, generation: number): Placement {
   return {
-    ...placeOf(context, fetched.uid),
+    ...placeIn(context, fetched.uid),
     ...(generation === 0 ? {} : { generation }),
-    path: context.folder.path,
     flags: normalFlags(fetched.flags ?? []),
     modseq: fetched.modseq ?? '0',
     rev: 0,
@@ -172,7 +174,7 @@ function arrival(
 ): ChangeDraft {
   const first = isFirst(before, id)
   return {
-    ...changeBase(context, id, after, message.fetched.uid),
+    ...changeBase(context.account, placeIn(context, message.fetched.uid), id, after, context.now),
     kind: first ? firstKind(context.folder, message.fetched.flags ?? []) : 'folder_added',
     first,
     flags: normalFlags(message.fetched.flags ?? []),
@@ -184,19 +186,15 @@ function firstKind(folder: FolderRecord, flags: readonly string[]): ChangeKind {
   return folder.specialUse === '\\Sent' ? 'sent' : 'received'
 }
 
-function changeBase(context: PlanContext, id: string, after: MessageRecord, uid: number) {
-  return {
-    id,
-    accountId: context.account.id,
-    userId: context.account.userId,
-    messageId: after.id,
-    folderId: context.folder.id,
-    path: context.folder.path,
-    uid,
-    uidValidity: context.uidValidity,
-    folders: after.placements.map((one) => one.path),
-    at: context.now,
-  }
+function changeBase(
+  { id: accountId, userId }: AccountRecord,
+  { folderId, path, uid, uidValidity }: Place & Pick<Placement, 'path'>,
+  id: string,
+  { id: messageId, placements }: MessageRecord,
+  at: number,
+) {
+  const folders = placements.map((one) => one.path)
+  return { id, accountId, userId, messageId, folderId, path, uid, uidValidity, folders, at }
 }
 
 export function planFlags(
@@ -211,25 +209,20 @@ export function planFlags(
     const before = known.get(uid)
     const now = spelledAs(before?.flags ?? [], normalFlags(flags))
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
-    // Another spelling, as an older index has it, is no change.
+    // Another spelling, of an older index, is no change.
     const quiet = sameFlags(before.flags, now)
     const rev = quiet ? before.rev : before.rev + 1
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
     const row = rows.get(before.messageId)
     if (quiet || row === undefined) continue
     const id = idOf(context, before, 'flags', `${rev}`, now.join(' '))
-    changes.push({
-      change: { ...changeBase(context, id, row, uid), kind: 'flags_changed', first: false, flags: now },
-      message: row,
-    })
+    const base = changeBase(context.account, placeIn(context, uid), id, row, context.now)
+    changes.push({ change: { ...base, kind: 'flags_changed', first: false, flags: now }, message: row })
   }
   return { updates, changes }
 }
 
-/**
- * Of a placement gone for longer than the hold. `last` = none of the message's other disappearances is still to be
- * reported: a message is deleted once.
- */
+/** The change of a due departure. `last` = it is the message's last unreported one: a message is deleted once. */
 export function planGone(
   account: AccountRecord,
   folders: ReadonlyMap<string, FolderRecord>,
@@ -238,39 +231,32 @@ export function planGone(
   last: boolean,
   now: number,
 ): PlannedChange {
+  const { folderId, uidValidity, uid, generation } = entry
+  const id = changeId(account.id, folderId, uidValidity, uid, 'removed', message.id, generation)
+  const place = { ...entry, path: folders.get(folderId)?.path ?? entry.path }
   const change: ChangeDraft = {
-    id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', message.id, entry.generation),
-    accountId: account.id,
-    userId: account.userId,
+    ...changeBase(account, place, id, message, now),
     kind: last && message.placements.length === 0 ? 'deleted' : 'folder_removed',
     first: false,
-    messageId: message.id,
-    folderId: entry.folderId,
-    path: folders.get(entry.folderId)?.path ?? entry.path,
-    uid: entry.uid,
-    uidValidity: entry.uidValidity,
     flags: message.placements[0]?.flags ?? [],
-    folders: message.placements.map((one) => one.path),
-    at: now,
   }
   return { change, message }
 }
 
-/** Flags as the index keeps them: without \Recent, sorted, each once. */
+/** Flags in the form of the index: without \Recent, sorted, each once. */
 export function normalFlags(flags: readonly string[]): string[] {
   return [...new Set(flags)].filter((flag) => flag !== '\\Recent').sort()
 }
 
-/** null is no flags that could be the same. */
-function sameFlags(one: readonly string[] | null, other: readonly string[]): boolean {
-  return one !== null && keysOf(one).symmetricDifference(keysOf(other)).size === 0
+function sameFlags(one: readonly string[], other: readonly string[]): boolean {
+  return keysOf(one).symmetricDifference(keysOf(other)).size === 0
 }
 
 function keysOf(flags: readonly string[]): Set<string> {
   return new Set(flags.map((flag) => flag.toLowerCase()))
 }
 
-/** The same flags, keywords spelled as they are known: two connections may see one keyword in two spellings. */
+/** The flags, with keywords in their known spelling: two connections may see one keyword in two spellings. */
 function spelledAs(known: readonly string[], flags: readonly string[]): string[] {
   const keywords = new Map(known.filter((flag) => !flag.startsWith('\\')).map((flag) => [flag.toLowerCase(), flag]))
   return flags.map((flag) => keywords.get(flag.toLowerCase()) ?? flag).sort()

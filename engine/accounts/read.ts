@@ -1,6 +1,6 @@
 /**
- * Reading messages for the index. What a server leaves out of a FETCH is asked for again in halves; a UID that exists
- * and still cannot be read is quarantined, so that one poison message never stops a folder.
+ * Reads messages for the index. Messages that a FETCH leaves out are asked for again in halves. A message that exists
+ * and still cannot be read is poison: it is quarantined, so that it never stops a folder.
  */
 import { AppError, isAppError } from '../errors.ts'
 import { parseStructured, rawValue, readHeaders } from '../messages/headers.ts'
@@ -9,7 +9,7 @@ import { toSet } from './session/uids.ts'
 import type { Session } from './session/index.ts'
 import type { BodyNode, FetchedMessage } from './session-types.ts'
 
-/** A message that exists on the server and cannot be read. `reason`: what the server said of it alone. */
+/** A message that exists on the server and cannot be read. `reason`: the server's answer to a FETCH of it alone. */
 export interface Poison {
   readonly uid: number
   readonly reason: string
@@ -20,11 +20,11 @@ interface ReadResult {
   readonly poison: Poison[]
 }
 
-/** No more of a refusal is kept: it is stored with the cursor of the folder. */
+/** The reason is stored in the folder's cursor. */
 const longestReason = 120
 const unsaid = 'the mail server leaves it out of its answer'
 
-/** Reads these UIDs of the selected mailbox, at most one batch. Messages ascend: what is new is told as it came. */
+/** Reads these UIDs of the selected mailbox, at most one batch. Messages ascend by UID. */
 export async function readUids(session: Session, uids: readonly number[]): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
   const reasons = new Map<number, string>()
@@ -39,10 +39,10 @@ export async function readUids(session: Session, uids: readonly number[]): Promi
   }
 }
 
-/** Of this many others one has to be readable, for the unreadable ones to count as poison. */
+/** Messages counted as poison need one readable message among this many others. */
 const canaries = 3
 
-/** A server that gives no message at all has a bad day: nothing is passed over, the account says so and tries again. */
+/** Throws `server_refused` when the server gives no message of the folder at all: nothing is quarantined then. */
 async function mustGive(session: Session, poison: readonly number[]): Promise<void> {
   const others = (await session.searchUids('1:*')).filter((uid) => !poison.includes(uid)).slice(-canaries)
   const found = new Map<number, FetchedMessage>()
@@ -56,11 +56,11 @@ async function mustGive(session: Session, poison: readonly number[]): Promise<vo
 interface Reading {
   readonly session: Session
   readonly found: Map<number, FetchedMessage>
-  /** What the server said, by UID, when that message was asked for alone. */
+  /** The server's refusal of a FETCH of one message alone, by UID. */
   readonly reasons: Map<number, string>
 }
 
-/** Halves the range until what can be read has been read. At most 2·log2(n) extra commands per poison message. */
+/** Halves the missing UIDs until all readable messages are read: 2·log2(n) extra commands at most per poison message. */
 async function readInto(reading: Reading, uids: readonly number[]): Promise<void> {
   const { session, found, reasons } = reading
   const [first] = uids
@@ -70,23 +70,19 @@ async function readInto(reading: Reading, uids: readonly number[]): Promise<void
   }
   await readRange(session, toSet(uids), found, { onRefusal })
   const missing = uids.filter((uid) => !found.has(uid))
-  if (missing.length === 0) return
-  if (missing.length === 1) {
-    if (uids.length > 1) await readInto(reading, missing)
-    return
-  }
+  if (uids.length === 1) return
   const middle = Math.ceil(missing.length / 2)
   await readInto(reading, missing.slice(0, middle))
   await readInto(reading, missing.slice(middle))
 }
 
 interface RangeOptions {
-  /** The last message besides, and of messages below this UID only what the answer has. */
+  /** Fetches the last message besides, and completes only messages from this UID on. */
   readonly known?: number
   readonly onRefusal?: (said: string) => void
 }
 
-/** One FETCH. What an answer lacks is asked for by itself. */
+/** One FETCH. Flags and structures that the answer lacks are asked for separately. */
 export async function readRange(
   session: Session,
   range: string,
@@ -99,7 +95,7 @@ export async function readRange(
     found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)
 }
 
-/** Some servers leave FLAGS out of an answer: without them every message would look unread. */
+/** Some servers leave FLAGS out of an answer: every message would look unread. */
 async function withFlags(session: Session, messages: readonly FetchedMessage[]): Promise<readonly FetchedMessage[]> {
   const bare = messages.filter((message) => message.flags === null)
   if (bare.length === 0) return messages
@@ -114,12 +110,12 @@ async function withFlags(session: Session, messages: readonly FetchedMessage[]):
   })
 }
 
-/** What the server cannot take apart is taken apart by us, up to this size. */
+/** We parse the structure ourselves, of a message up to this size. */
 const wholeMax = 4 * 1_048_576
 
 /**
- * A multipart whose BODYSTRUCTURE cannot be read, or has nothing in it: without a boundary, or with one that is never
- * used, some servers make up an empty part, and the text would be lost.
+ * Whether a multipart has no BODYSTRUCTURE, or an empty one: without a boundary in the message some servers make up an
+ * empty part, and the text would be lost.
  */
 function lacksParts({ body, headers }: FetchedMessage): boolean {
   if (body?.type) return body.type.startsWith('multipart/') && isHollow(body)
@@ -141,7 +137,7 @@ async function withParts(session: Session, message: FetchedMessage): Promise<Fet
   }
 }
 
-/** `more` = bytes that were not read: they belong to the text of a message that has no parts. */
+/** `more` = unread bytes, which belong to the text of a message without parts. */
 function wholeSize(body: BodyNode, more: number): BodyNode {
   return body.size === undefined || more <= 0 ? body : { ...body, size: body.size + more }
 }
