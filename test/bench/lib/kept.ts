@@ -5,7 +5,7 @@ export interface Kept {
   readonly sent: number
   readonly lost: number
   readonly repeated: number
-  /** Told before a message that was sent earlier to the same mailbox. */
+  /** Told after a message that was sent later to the same mailbox. */
   readonly outOfOrder: readonly Arrival[]
 }
 
@@ -13,7 +13,7 @@ export function kept(mail: readonly Arrival[]): Kept {
   const byMailbox = Map.groupBy(mail, ({ mailbox }) => mailbox)
   const outOfOrder = [...byMailbox.values()].flatMap((own) => {
     const told = own.filter(({ toldAt }) => toldAt !== null).toSorted((a, b) => a.sentAt - b.sentAt)
-    return told.filter(({ toldAt }, index) => (toldAt ?? 0) < (told[index - 1]?.toldAt ?? 0))
+    return told.filter(({ toldAt }, index) => (toldAt ?? 0) > (told[index + 1]?.toldAt ?? Infinity))
   })
   return {
     sent: mail.length,
