@@ -115,7 +115,7 @@ async function openCursor(
     syncedAt: deps.now(),
     quarantined: [],
     liveFrom: uidNext,
-    ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
+    ...(known === null ? await firstOpening(context, uidNext) : await remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh }))
   // The cursor is written first: a crash in between must not report the folder's mail as gone. Repeated at the next
@@ -140,12 +140,12 @@ async function highestUid(session: Session): Promise<number> {
 }
 
 /** Throws after more than MAILROOM_UIDVALIDITY_CHANGES a day: the folder is then read anew once an hour at most. */
-function remap(
+async function remap(
   context: SyncContext,
   folder: FolderRecord,
   known: FolderCursor,
   uidNext: number,
-): Partial<FolderCursor> {
+): Promise<Partial<FolderCursor>> {
   const { log, config, now } = context.deps
   const earlier = (known.resets ?? []).filter((at) => at > now() - dayMs)
   const resets = [...earlier, now()]
@@ -163,9 +163,21 @@ function remap(
     // The server may return to an earlier UIDVALIDITY.
     generation: now(),
     remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : arrivalSlackMs),
-    // At least 2: the end of the backfill ends the reading anew.
-    backfillBelow: Math.max(2, uidNext),
+    ...(await newestPage(context, uidNext)),
   }
+}
+
+/**
+ * The newest messages of a renumbered folder are read like new mail, in the order of their UIDs: mail that came before
+ * the renumbering was noticed is reported before mail that comes after it.
+ */
+async function newestPage({ session, deps }: SyncContext, uidNext: number): Promise<Partial<FolderCursor>> {
+  const exists = session.selected?.exists ?? 0
+  const from = Math.max(1, uidNext - deps.config.MAILROOM_SYNC_BATCH)
+  const found = exists === 0 ? [] : await session.searchUids(`${from}:${uidNext - 1}`)
+  // At least 2: the end of the backfill ends the reading anew.
+  if (found.length === 0) return { backfillBelow: Math.max(2, uidNext) }
+  return { uidNext: from, exists: exists - found.length, backfillBelow: Math.max(2, from) }
 }
 
 /** Removes the folder's placements under other UIDVALIDITYs. */

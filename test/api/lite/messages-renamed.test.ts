@@ -84,7 +84,7 @@ suite('a folder that changes between two reads of a call', () => {
     const answered = Promise.withResolvers<null>()
     rig.imap.hooks = {
       async send(response, call) {
-        if (call?.name === 'UID SEARCH' && call.folder?.name === 'Twins') await answered.promise
+        if (call?.name === 'UID FETCH' && call.folder?.name === 'Twins') await answered.promise
         return response
       },
     }

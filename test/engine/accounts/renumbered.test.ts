@@ -110,6 +110,32 @@ test('killed between the new cursor and the old places: nothing is told, nothing
   assert.equal((await stage.message('m1')).placements.length, 1)
 })
 
+test('cut short while it is read anew: mail from before is told before mail from after', async (t) => {
+  let dies = false
+  const stage = await openStage(t, {
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        forgetPlacements: (...given: Parameters<typeof store.sync.forgetPlacements>) =>
+          dies ? Promise.reject(new Error('killed')) : store.sync.forgetPlacements(...given),
+      },
+    }),
+  })
+  fill(stage.server, 'INBOX', 5)
+  await (await stage.work()).readAll()
+  stage.server.renumber('ann', 'INBOX')
+  stage.server.append('ann', 'INBOX', letter('before'))
+  dies = true
+  await assert.rejects((await stage.work()).catchUp('INBOX'))
+  dies = false
+  stage.server.append('ann', 'INBOX', letter('after'))
+  const third = await stage.work()
+  await third.catchUp('INBOX')
+  await third.readAll()
+  assert.deepEqual(await stage.story(), ['received before INBOX', 'received after INBOX'])
+})
+
 test('killed before the new cursor is stored: the old places are all there, and nothing is told', async (t) => {
   let dies = false
   const stage = await openStage(t, {
@@ -197,8 +223,9 @@ test('a server without UIDVALIDITY from the start', async (t) => {
 
 test('a call for a place that has yet to be read anew hears so, also where the message lies elsewhere too', async (t) => {
   const twin = letter('m1')
-  const stage = await openStage(t)
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
   for (const path of ['INBOX', 'Archive']) stage.server.append('ann', path, twin)
+  fill(stage.server, 'Archive', 10, 'newer')
   await (await stage.work()).readAll()
   const message = await stage.message('m1')
   const at = message.placements.find(({ path }) => path === 'Archive')
