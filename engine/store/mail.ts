@@ -1,6 +1,6 @@
-/** The records of folders and messages. */
+/** Records of folders and messages. */
 
-/** UIDs >= uidNext are unseen and live mail; UIDs < backfillBelow are to be back-filled (0 or 1 = none left). */
+/** UIDs >= uidNext are new mail; UIDs < backfillBelow are not back-filled yet (0 or 1 = none left). */
 export interface FolderCursor {
   readonly uidValidity: string
   readonly uidNext: number
@@ -11,36 +11,32 @@ export interface FolderCursor {
   readonly exists: number
   /** Last full comparison of flags and UIDs. */
   readonly comparedAt: number
-  /** UIDs the server failed to give; retried later. */
+  /** UIDs that the server failed to fetch; retried later. */
   readonly quarantined: readonly number[]
-  /** What the server said of these, by UID. A UID of which it said nothing is missing here. */
+  /** The server's error text for quarantined UIDs, where it sent one. */
   readonly refusals?: Readonly<Record<number, string>>
-  /** When these were last asked for again. */
+  /** When the quarantined UIDs were last retried. */
   readonly retriedAt?: number
-  /** When this cursor was last written by a catch-up. */
+  /** When a catch-up last wrote this cursor. */
   readonly syncedAt?: number
-  /** While a folder is read anew (UIDVALIDITY changed): unknown messages received since then are arrivals. */
+  /** While a folder is read again after a new UIDVALIDITY: unknown messages received since then are new mail. */
   readonly remapSince?: number
-  /**
-   * UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later.
-   */
+  /** Lower UIDs existed when the folder was first opened (or renumbered): they are history, whenever they are read. */
   readonly liveFrom?: number
-  /** The folder appeared then, after the initial sync: mail known from elsewhere or arrived since is reported. */
+  /** When the folder appeared, after the initial sync: known mail in it, and mail received since then, is reported. */
   readonly appearedAt?: number
-  /** Times of the last UIDVALIDITY changes (the guard against loops). */
+  /** Times of the last UIDVALIDITY changes, as a guard against loops. */
   readonly resets?: readonly number[]
-  /** The generation (see Placement) of UIDs that come for the first time under this cursor. Absent = 0. */
+  /** The generation (see Placement) of UIDs that are new under this cursor. Absent = 0. */
   readonly generation?: number
-  /**
-   * UIDs below uidNext that the index lacks, noted before they are read: a crash in between loses and repeats nothing.
-   */
+  /** UIDs below uidNext that the index lacks, noted before they are read, so that a crash loses and repeats none. */
   readonly again?: readonly UidAgain[]
 }
 
 export interface UidAgain {
   readonly uid: number
   readonly generation: number
-  /** The index had another message there. */
+  /** The index has another message at this UID. */
   readonly replaces: boolean
 }
 
@@ -51,40 +47,40 @@ export interface FolderRecord {
   /** folderId(accountId, path) */
   readonly id: string
   readonly accountId: string
-  /** Full path in UTF-8 with the server's own delimiter. INBOX in capitals. */
+  /** Full path in UTF-8 with the server's delimiter. INBOX in capitals. */
   readonly path: string
-  /** Server's hierarchy delimiter; '' when the server has none. */
+  /** The server's hierarchy delimiter; '' = none. */
   readonly delimiter: string
-  /** As listed by the server: \HasChildren, \Noselect … */
+  /** From LIST: \HasChildren, \Noselect … */
   readonly attributes: readonly string[]
   readonly specialUse: SpecialUse | null
   readonly selectable: boolean
-  /** As the server reported them last; kept only until the folder is complete. */
+  /** The server's last numbers, here and below; not updated once the folder is complete. */
   readonly messages: number
   readonly unseen: number
-  /** Placements in the index, written with them. */
+  /** Numbers of placements in the index, stored with the placements. */
   readonly counts: FolderCounts
-  /** null until the folder was opened once. */
+  /** null = the folder was never opened. */
   readonly cursor: FolderCursor | null
-  /** Since when it has been read to its end; null = it is not. Written with the cursor. */
+  /** Since when the folder is complete; null = it is not. Stored with the cursor. */
   readonly completeAt: number | null
-  /** Equals the account's epoch of the last claim. */
+  /** The account's epoch. */
   readonly epoch: number
-  /** Failed opens in a row; parked after 3. */
+  /** Consecutive failed opens; the folder is parked after 3. */
   readonly failures: number
   readonly parkedUntil: number | null
 }
 
 export interface FolderCounts {
   readonly messages: number
-  /** Those without \\Seen. */
+  /** Without the flag \Seen. */
   readonly unseen: number
 }
 
 export interface Address {
-  /** '' when absent. */
+  /** '' = absent. */
   readonly name: string
-  /** As written, domain lower-cased; '' when absent. */
+  /** As in the header, with the domain in lower case; '' = absent. */
   readonly email: string
 }
 
@@ -98,7 +94,7 @@ export interface MessageAddresses {
   readonly returnPath: readonly Address[]
 }
 
-/** A text part that can be shown as a body. */
+/** A text part of the message's body. */
 export interface BodyPartRecord {
   /** IMAP section, '1', '1.2'. */
   readonly section: string
@@ -107,7 +103,7 @@ export interface BodyPartRecord {
   readonly charset: string | null
   /** Content-Transfer-Encoding in lower case. */
   readonly encoding: string
-  /** Bytes as transferred. */
+  /** Bytes, encoded. */
   readonly size: number
   /** format=flowed, and delsp=yes. */
   readonly flowed: boolean
@@ -115,60 +111,60 @@ export interface BodyPartRecord {
 }
 
 export interface AttachmentRecord {
-  /** Index in the message's list, from 0. */
+  /** Index in `attachments`, from 0. */
   readonly index: number
   readonly section: string
   readonly type: string
   readonly encoding: string
-  /** Bytes as transferred (encoded). */
+  /** Bytes, encoded. */
   readonly size: number
-  /** Decoded UTF-8 name, '' when the part has none. */
+  /** Decoded; '' = none. */
   readonly fileName: string
-  /** 'attachment' or 'inline' or '' when the part says nothing. */
+  /** 'attachment', 'inline' or '' (none). */
   readonly disposition: string
   /** Without angle brackets. */
   readonly contentId: string | null
-  /** Referenced from within a multipart/related: shown inside the body. */
+  /** In a multipart/related, and shown inside the body. */
   readonly embedded: boolean
 }
 
-/** Where a message lies: one folder, one UID. */
+/** A message in a folder. */
 export interface Placement {
   readonly folderId: string
   readonly path: string
   readonly uidValidity: string
   readonly uid: number
-  /** System flags and keywords as the server gives them: \Seen, $Forwarded … without \Recent. Sorted. */
+  /** Flags and keywords in the server's spelling: \Seen, $Forwarded …, sorted, without \Recent. */
   readonly flags: readonly string[]
-  /** Decimal string; '0' when the server has no CONDSTORE. */
+  /** Decimal string; '0' = the server has no CONDSTORE. */
   readonly modseq: string
-  /** Counts this placement's flag changes; part of a flag change's id. */
+  /** The number of this placement's flag changes; part of a flag change's id. */
   readonly rev: number
   /**
-   * Tells uses of one UID under one UIDVALIDITY apart, which servers without a memory give again; part of the ids of
-   * its changes. When the use was noticed, in ms since 1970. Absent = 0, the first.
+   * Distinguishes uses of one UID under one UIDVALIDITY, as some servers give a UID again: when this use was noticed,
+   * in ms since 1970. Part of the ids of its changes. Absent = 0, the first use.
    */
   readonly generation?: number
 }
 
-/** Names a placement. */
+/** The key of a placement. */
 export type Place = Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>
 
-/** A placement that has vanished, and whose disappearance was not reported yet. */
+/** A departure: a vanished placement that is not reported yet. */
 export interface GonePlacement extends Place, Pick<Placement, 'path' | 'generation'> {
-  /** It was flagged \Draft there. */
+  /** The placement had the flag \Draft. */
   readonly draft?: true
   readonly at: number
 }
 
-/** What mail says of itself; never changes once stored. */
+/** The immutable facts of a message. */
 export interface MessageFacts {
-  /** RFC 5322 Message-ID without angle brackets; null when absent. */
+  /** RFC 5322 Message-ID without angle brackets; null = absent. */
   readonly emailMessageId: string | null
-  /** Hosted provider's own ids. */
+  /** Ids of the hosted provider. */
   readonly hostedMessageId: string | null
   readonly hostedThreadId: string | null
-  /** Hex: hash of the account and the first reference (or hosted thread, or own Message-ID). */
+  /** threadId(accountId, root): the root is the hosted thread, the first reference, or the Message-ID. */
   readonly threadId: string
   /** Date header; INTERNALDATE when absent or unreadable. */
   readonly sentAt: number
@@ -187,14 +183,14 @@ export interface MessageFacts {
   readonly attachments: readonly AttachmentRecord[]
 }
 
-/** In however many folders. A row without placements is a tombstone: its identity is remembered. */
+/** A message in any number of folders. A record without placements is a tombstone that keeps the identity. */
 export interface MessageRecord extends MessageFacts {
   /** messageId(accountId, identity) */
   readonly id: string
   readonly accountId: string
   /** 'gm:…', 'eid:…', 'mid:…' or 'hdr:…' (weak); see accounts/identity.ts. */
   readonly identity: string
-  /** It names the first event, also when a batch is repeated. null = found by back-fill. */
+  /** The change that reported the message first; null = found by back-fill. */
   readonly firstChangeId: string | null
   readonly indexedAt: number
   readonly placements: readonly Placement[]

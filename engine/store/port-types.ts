@@ -1,4 +1,4 @@
-/** What the methods of the port take and answer beside records: pages, filters, patches, batches. */
+/** Parameters and results of the store port other than records: pages, filters, patches, batches. */
 import type { FolderProgress } from './folder-counts.ts'
 import type { FolderCursor, FolderRecord, MessageFacts, MessageRecord, Place, Placement } from './mail.ts'
 import type { AccountRecord, AccountStatus, CallLogRecord, ChangeRecord, Condition, ContactDelta } from './records.ts'
@@ -16,7 +16,7 @@ export interface UserFilter {
   readonly status?: AccountStatus
 }
 
-/** The status changes by transitions, the epoch by claims. */
+/** Transitions change the status, claims the epoch. */
 export type AccountPatch = Partial<
   Omit<
     AccountRecord,
@@ -26,17 +26,17 @@ export type AccountPatch = Partial<
 
 export interface StatusTransition extends Pick<AccountRecord, 'epoch' | 'status' | 'statusMessage' | 'resume'> {
   readonly accountId: string
-  /** The version this transition starts from; another one there already means it was recorded before: answers null. */
+  /** The version before this transition. Another stored version means that the transition is recorded: returns null. */
   readonly fromVersion: number
-  /** The status callback to send, or none. Written before the account. */
+  /** The status callback to send, or none. Stored before the account. */
   readonly outbox: readonly OutboxRecord[]
 }
 
-/** undefined = not asked for. */
+/** undefined = any. */
 export interface AccountFilter {
   readonly developerId?: string | undefined
   readonly userId?: string | undefined
-  /** As the record has it: lower case. */
+  /** In lower case. */
   readonly server?: string | undefined
   readonly condition?: Condition['is'] | undefined
   /** In its condition since this time or longer. */
@@ -66,20 +66,20 @@ export interface CallLogQuery {
   readonly statusTo?: number
   readonly method?: string
   readonly path?: string
-  /** Those behind this one in the list. */
+  /** Only calls behind this call in the list. */
   readonly before?: Pick<CallLogRecord, 'at' | 'id'>
 }
 
-/** How many webhooks there may be; 0 = any number. */
+/** The most webhooks; 0 = no limit. */
 export interface WebhookLimits {
-  /** Of one user; and as many at application level. */
+  /** Of one user; also the most of one developer at application level. */
   readonly owner: number
-  /** Of one developer, at both levels. */
+  /** Of one developer, with those of its users. */
   readonly developer: number
 }
 
 export interface DeliveryQuery {
-  /** Any of several, here and below. */
+  /** A list means any of its ids, here and below. */
   readonly webhookId?: string | readonly string[]
   readonly developerId?: string
   readonly accountId?: string | readonly string[]
@@ -104,13 +104,14 @@ export type OutboxKey = Pick<OutboxRecord, 'createdAt' | 'id'>
 
 export interface RequeueQuery extends DeliveryQuery {
   readonly ids?: readonly string[]
-  /** Rows finished later stay as they are. */
+  /** Excludes rows that finished later. */
   readonly finishedUntil?: number
 }
 
-/** Callbacks that wait; `oldestAt`: when the oldest of them was made, null = none waits. */
 export interface Backlog {
+  /** The number of pending callbacks. */
   readonly pending: number
+  /** When the oldest pending callback was created; null = none is pending. */
   readonly oldestAt: number | null
 }
 
@@ -120,9 +121,9 @@ export interface ChannelBacklog extends Backlog {
 
 export interface OutboxResult extends Pick<OutboxRecord, 'id' | 'state' | 'dueAt' | 'finishedAt' | 'reason'> {
   readonly attempt: DeliveryAttempt | null
-  /** false = the attempt is kept for the log and uses nothing of the row's schedule up. */
+  /** false = the attempt is logged, and does not count in the retry schedule. */
   readonly counted?: false
-  /** Absent = as it was. */
+  /** Absent = unchanged. */
   readonly countsAt?: number
 }
 
@@ -130,28 +131,26 @@ export interface ListedFolder extends Pick<
   FolderRecord,
   'path' | 'delimiter' | 'attributes' | 'specialUse' | 'selectable'
 > {
-  /** null = keep what is stored, as of a complete folder. */
+  /** null = keep the stored number, here and below; a complete folder keeps it always. */
   readonly messages: number | null
   readonly unseen: number | null
-  /** Of a folder that is not stored yet and holds nothing: it is complete with this cursor. */
+  /** The cursor of a new, empty folder, which is complete with it. */
   readonly opened?: FolderCursor
 }
 
-/** Placements that do not count: in these folders, and with `deleted` those with the flag \Deleted. */
+/** Hidden placements: those in `folderIds`, and with `deleted` those with the flag \Deleted. */
 export interface HiddenPlaces {
   readonly folderIds: readonly string[]
   readonly deleted: boolean
 }
 
-/** A filter on an address list: whole addresses, or domains and their parents ('example.com', 'com'), lower-cased. */
+/** Address filters are whole addresses, or domains and their parents ('example.com', 'com'), lower-cased. */
 export interface MessageQuery {
   /** Folder id; absent = all folders. */
   readonly folderId?: string
-  /** Case-insensitive part of the subject. */
+  /** A part of the subject, compared without case. */
   readonly subject?: string
-  /**
-   * Each a list of alternatives (OR); different fields are combined (AND). `email` matches any of from, to, cc, bcc.
-   */
+  /** A list has alternatives (OR); fields are combined (AND). `email` matches any of from, to, cc, bcc. */
   readonly email?: readonly string[]
   readonly from?: readonly string[]
   readonly to?: readonly string[]
@@ -160,13 +159,12 @@ export interface MessageQuery {
   /** sentAt bounds in ms, inclusive. */
   readonly sentFrom?: number
   readonly sentUntil?: number
-  /** Only these ids (the answer of a body search). */
+  /** Results of a body search. */
   readonly ids?: readonly string[]
   readonly threadId?: string
-  /** Any of these threads. */
   readonly threadIds?: readonly string[]
   readonly hasAttachments?: boolean
-  /** A message is shown for a placement that is not hidden, in `folderId` where that is named. */
+  /** Matches messages with a placement that is not hidden (with `folderId`: in this folder). */
   readonly hidden?: HiddenPlaces
   /** By sentAt, then id. Default desc. */
   readonly order?: 'asc' | 'desc'
@@ -181,41 +179,41 @@ export interface MailTotals {
   readonly attachments: number
 }
 
-/** A message as the sync read it: the row to insert when unknown, and the placement to add. */
+/** A message that the sync read: the row to insert when the id is new, and the placement to add. */
 export interface AddedMessage extends Pick<MessageRecord, 'id' | 'identity' | 'firstChangeId'> {
   readonly facts: MessageFacts
   readonly placement: Placement
 }
 
-/** The placement as it is afterwards. */
+/** The placement after the update. */
 export interface FlagUpdate extends Pick<Placement, 'uid' | 'flags' | 'modseq' | 'rev'> {
   readonly messageId: string
 }
 
-/** A change before it has its sequence number. */
+/** A change without its sequence number. */
 export type ChangeDraft = Omit<ChangeRecord, 'seq'>
 
 /**
  * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows
- * (flags, vanished, reported) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was
- * written and reports nothing twice.
+ * (flags, vanished, reported) → cursor. A repeated batch, or a larger batch with the same parts, writes and reports no
+ * part twice.
  */
 export interface SyncBatch {
   readonly accountId: string
   readonly epoch: number
   readonly folderId: string
-  /** The cursor as it was read; null = folder never opened. Another one in the store: `lease_lost`, nothing written. */
+  /** The cursor before the sync; null = folder never opened. Another stored cursor: `lease_lost`, nothing written. */
   readonly cursorBefore: FolderCursor | null
   readonly cursorAfter: FolderCursor
   readonly added: readonly AddedMessage[]
   readonly flagUpdates: readonly FlagUpdate[]
-  /** UIDs confirmed to be gone from the folder: the placement moves to `gone` with this time. */
+  /** UIDs that are gone from the folder: the placements move to `gone` with the time `vanishedAt`. */
   readonly vanished: readonly number[]
   readonly vanishedAt: number
-  /** Placements whose disappearance these changes report: taken out of `gone`. */
+  /** Placements whose departure is reported by `changes`: removed from `gone`. */
   readonly reported: readonly (Place & { readonly messageId: string })[]
   readonly changes: readonly ChangeDraft[]
-  /** The store fills in the seq of the row's change. */
+  /** The store sets `seq` to that of the row's change. */
   readonly outbox: readonly OutboxRecord[]
   readonly contacts: readonly ContactDelta[]
 }
@@ -224,6 +222,6 @@ export interface Applied {
   readonly changes: ChangeRecord[]
   readonly outbox: OutboxRecord[]
   readonly folder: FolderProgress
-  /** Whether the account became complete, or is so no more. */
+  /** Whether the account's completeness has changed. */
   readonly turned: boolean
 }

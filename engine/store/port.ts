@@ -1,12 +1,10 @@
 /**
- * The store port; what both stores do alike is in aggregates.ts. Each method is one whole business step: SQLite runs it
- * in one transaction; MongoDB as ordered, idempotent writes with deterministic ids and the cursor last, so that a crash
- * at any point is mended by repeating the step.
+ * The store port; aggregates.ts has the methods that are the same in both stores. Each method is one business step: one
+ * transaction in SQLite; in MongoDB ordered, idempotent writes with deterministic ids and the cursor last, so that the
+ * step is repeated after a crash.
  *
- * Errors: every method rejects with AppError `store_unavailable` when the database cannot be reached or is too slow;
- * others are named at the method. "null" answers mean "no such record".
- *
- * A record that was answered is never changed in place.
+ * Every method rejects with AppError `store_unavailable` when the database is unreachable or too slow; other errors are
+ * named at the method. null = no such record. Callers never change a returned record in place.
  */
 import type { accountBasics, changeReads, createAggregates, folderBasics, mailboxReplacement } from './aggregates.ts'
 import type { outboxBasics, pickedReads, userBasics } from './aggregates.ts'
@@ -32,76 +30,61 @@ export interface Store extends ReturnType<typeof createAggregates> {
   readonly contacts: ContactStore
   readonly nonces: NonceStore
   readonly webhooks: WebhookStore
-  /** The processes that share the store. Rows of the outbox, in `pending` and `channels`, are those of own slots. */
+  /** The processes that share the store. `outbox.pending` and `outbox.channels` read rows of this process's slots. */
   readonly nodes: Nodes
-  /**
-   * Goes on with removals that were cut short, and takes away what is left of accounts, users and webhooks that are
-   * gone. Answers how many rows went.
-   */
+  /** Resumes interrupted removals, and removes rows of removed accounts, users and webhooks. Returns their number. */
   tidy(): Promise<number>
-  /**
-   * Resolves when the database takes a write, of a few bytes or of `room` bytes that are taken away again; else
-   * `store_unavailable` within 5 s.
-   */
+  /** Writes a few bytes, or `room` bytes for a moment. Rejects with `store_unavailable` within 5 s. */
   ping(room?: number): Promise<void>
-  /** A whole copy of the store as it is now, to a new file, while it is used. Absent with MongoDB: it has mongodump. */
+  /** Copies the running store to a new file. Absent with MongoDB, which has mongodump. */
   readonly backup?: (target: string) => Promise<void>
   close(): Promise<void>
 }
 
 export interface UserStore extends ReturnType<typeof userBasics> {
-  /** Cut short, it leaves at most an account without its user, which no list shows. `store_unavailable`: undoCreate. */
+  /**
+   * After a crash, the account may be stored without its user, in no list. After `store_unavailable`, the caller calls
+   * undoCreate.
+   */
   createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
-  /** The user first, so that it is never there without its account. */
+  /** Removes the user before the account, so that no user lacks its account. */
   undoCreate(id: string, accountId: string): Promise<void>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
   /**
-   * Of all developers, oldest first: each of these words is part of the user's name or of an address, whatever the case
-   * of ASCII letters. It walks all users.
+   * Scans the users of all developers, oldest first: each word is a part of the name or of an address. The case of
+   * ASCII letters is ignored.
    */
   search(words: readonly string[], limit: number): Promise<UserRecord[]>
-  /**
-   * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the
-   * ids of the accounts it took, also of those that came while it was at work.
-   */
+  /** Removes the user's accounts with all their records, then the user. Returns the ids of the removed accounts. */
   remove(id: string): Promise<readonly string[]>
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
-  /** Keyset page over all accounts by id, or over those of these slots, for the start of the engine. */
+  /** Accounts by id, of all slots or of `slots`: a keyset page for the start of the engine. */
   page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<AccountRecord[]>
-  /**
-   * All accounts like this, longest in their condition first: little of each, so that ten thousand cost little. With
-   * `most` some of them.
-   */
+  /** Few fields of each matching account, longest in its condition first; at most `most`. */
   places(filter: AccountFilter, most?: number): Promise<AccountPlace[]>
-  /**
-   * Takes the account over: epoch + 1 on the account and its folders. null when it is gone. `lease_lost` when another
-   * node owns it.
-   */
+  /** Adds 1 to the epoch of the account and its folders. null = no account. `lease_lost` when another node owns it. */
   claim(id: string): Promise<AccountRecord | null>
-  /**
-   * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the
-   * other accounts have counted them, and go with the last of them. The account row goes last.
-   */
+  /** Removes all records of the account, and its counts of the user's contacts; the account last. */
   remove(id: string): Promise<void>
 }
 
 export interface ContactStore extends ReturnType<typeof contactReads> {
-  /** Adds deltas of mail that is stored already, each once as in a batch. Nothing when the account is gone. */
+  /** Adds deltas of stored mail, each once as in a batch. Does nothing without the account. */
   count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
 }
 
 export interface NonceStore {
-  /** true when (key, nonce, timestamp) is new; false = a replay. Forgotten after expiresAt. */
+  /** false = (key, nonce, timestamp) is known: a replay. Forgotten after `expiresAt`. */
   remember(apiKey: string, nonce: string, timestamp: number, expiresAt: number): Promise<boolean>
 }
 
 export interface FolderStore extends ReturnType<typeof folderBasics> {
   /** Sorted: INBOX first, then by path. */
   list(accountId: string): Promise<FolderRecord[]>
-  /** Folders not listed are removed with their placements only when `complete`. `lease_lost`. */
+  /** Stores listed folders; with `complete`, removes the others with their placements. `lease_lost`. */
   reconcile(
     accountId: string,
     epoch: number,
@@ -113,28 +96,28 @@ export interface FolderStore extends ReturnType<typeof folderBasics> {
 export interface MessageStore extends ReturnType<typeof pickedReads> {
   get(accountId: string, id: string): Promise<MessageRecord | null>
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
-  /** Of any account, those that are there. */
+  /** The stored messages with these ids, of any account. */
   several(ids: readonly string[]): Promise<MessageRecord[]>
-  /** By Message-ID (no brackets), over all accounts: each is asked. */
+  /** By Message-ID (no brackets), by a lookup in each account. */
   everywhere(reference: string, limit: number): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
   find(accountId: string, reference: string): Promise<MessageRecord | null>
-  /** All of this name, in that order: a Message-ID may be that of several messages. */
+  /** All matches in the order of `find`: several messages may have the same Message-ID. */
   findAll(accountId: string, reference: string, limit: number): Promise<MessageRecord[]>
-  /** By Message-ID (no brackets): of each the live message before others, then the newest; unknown ones are absent. */
+  /** By Message-ID (no brackets): the newest live message of each, else the newest. Unknown ids are absent. */
   byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */
   list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>
   count(accountId: string, query?: MessageQuery): Promise<number>
-  /** Live messages of the account, and the attachments of all of them together. */
+  /** The numbers of live messages and of their attachments. */
   totals(accountId: string): Promise<MailTotals>
-  /** Known UIDs of a folder within from..to (inclusive), ascending. */
+  /** Known UIDs of a folder from `from` to `to`, both inclusive, ascending. */
   knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>
-  /** Those of these, ascending: what lies between them is not read. */
+  /** The known ones of `uids`, ascending; UIDs in between are not read. */
   knownAmong(folderId: string, uidValidity: string, uids: readonly number[]): Promise<KnownUid[]>
-  /** Messages whose placement vanished before `before` and was not reported yet, oldest first. */
+  /** Messages with a placement that vanished before `before` and is not reported, oldest first. */
   gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
-  /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */
+  /** For the historical scan: live messages behind `after` in the order of (sentAt, id), newest first. */
   older(
     accountId: string,
     after: { readonly sentAt: number; readonly id: string } | null,
@@ -144,15 +127,14 @@ export interface MessageStore extends ReturnType<typeof pickedReads> {
 
 export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
   /**
-   * Answers the changes with their seq, and the folder's progress. One batch of an account at a time. `lease_lost` when
-   * epoch or cursorBefore do not match; then nothing of the batch is visible. MongoDB, when the account is claimed in
-   * the middle of a batch: what was written is as after a crash, and the new owner's batch makes it whole.
+   * Returns the changes with their seq, and the folder's progress. Precondition: no other batch of the account runs.
+   * `lease_lost` when epoch or cursorBefore do not match; then no part of the batch is visible. With MongoDB, when the
+   * account is claimed during a batch, the state is that after a crash, and the new owner repeats the batch.
    */
   apply(batch: SyncBatch): Promise<Applied>
   /**
-   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone`
-   * without being reported, to be matched again by identity), in bounded steps; answers how many are left, counted no
-   * further than `limit` + 1.
+   * After a change of UIDVALIDITY: moves up to `limit` placements with another uidValidity to `gone`, unreported, to be
+   * matched again by identity. Returns how many are left, at most `limit` + 1.
    */
   forgetPlacements(
     accountId: string,
@@ -163,28 +145,26 @@ export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
   ): Promise<number>
 }
 
-/* The change log, webhooks and the outbox. */
-
 export interface ChangeStore extends ReturnType<typeof changeReads> {
-  /** 0 when there is none. */
+  /** 0 = the account has no changes. */
   lastSeq(accountId: string): Promise<number>
-  /** Removes at most `limit` older than `before`; the newest of an account stays. Answers how many. */
+  /** Removes at most `limit` changes from before `before`, never an account's newest. Returns their number. */
   expire(before: number, limit: number): Promise<number>
 }
 
 type WebhookBasics = ReturnType<typeof createAggregates>['webhooks']
 
 export interface WebhookStore extends WebhookBasics {
-  /** Keyset page over all webhooks by id, or over those of these slots, for the start of the engine. */
+  /** Webhooks by id, of all slots or of `slots`: a keyset page for the start of the engine. */
   page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<WebhookRecord[]>
 }
 
 export interface OutboxStore extends ReturnType<typeof outboxBasics> {
-  /** Channels with pending rows, for the start of the engine. */
+  /** Channels with pending rows. */
   channels(): Promise<string[]>
   /**
-   * In order of (lane, createdAt, seq), without these accounts ('' = none), and the historical rows of others.
-   * `userId`: the user of all rows of the channel; null = there may be several.
+   * Pending rows by (lane, createdAt, seq), without rows of `exceptAccounts` and historical rows of `exceptHistorical`
+   * ('' = no account). `userId`: the user of all rows of the channel; null = several users.
    */
   pending(
     channelId: string,
@@ -193,20 +173,19 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
     exceptHistorical?: readonly string[],
     userId?: string | null,
   ): Promise<OutboxRecord[]>
-  /** Pending count and the time of the oldest, for actors and metrics. null = of all channels together. */
+  /** The backlog of a channel; null = of all channels together. */
   backlog(channelId: string | null): Promise<Backlog>
-  /** The same of each channel of this developer, the one with the oldest row first, the first `limit` of them. */
+  /** The backlogs of a developer's channels, the one with the oldest row first. */
   late(developerId: string, limit: number): Promise<ChannelBacklog[]>
-  /** Records an attempt and the row's next state, several rows in one step. */
+  /** Stores the attempts and next states of several rows. */
   record(results: readonly OutboxResult[]): Promise<void>
   /** Newest first, or oldest first. */
   list(query: RequeueQuery, page: Page, order?: 'DESC' | 'ASC'): Promise<OutboxRecord[]>
-  /** How many there are of each state, by steps of time: `at` is the begin of the step in which they were made. */
+  /** Counts rows by state and by the time step of their creation; `at` is the start of the step. */
   counts(query: RequeueQuery, stepMs: number): Promise<DeliveryCount[]>
   /**
-   * One batch: sets finished rows, and pending ones that are named by `ids`, back to pending with attemptCount 0 and
-   * dueAt now, oldest first, at most `limit` of those behind `after`. Answers how many, and where the next batch goes
-   * on; null = these were the last.
+   * Sets finished rows, and pending rows in `query.ids`, back to pending with attemptCount 0 and dueAt `now`: at most
+   * `limit` rows behind `after`, oldest first. Returns their number, and `after` for the next batch; null = no more.
    */
   requeue(
     query: RequeueQuery,
@@ -214,6 +193,6 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
     limit: number,
     after?: OutboxKey | null,
   ): Promise<{ readonly count: number; readonly next: OutboxKey | null }>
-  /** A paused webhook keeps no backlog: its pending message rows, of every slot, end so. Answers how many. */
+  /** For a paused webhook: ends its pending message rows, of every slot, in the state `end`. Returns their number. */
   skipPending(channelId: string, reason: string, now: number, end?: 'skipped' | 'failed'): Promise<number>
 }

@@ -1,13 +1,13 @@
 /**
- * What the store keeps: plain records, the same in every adapter. Names end in At for milliseconds since 1970 (UTC),
- * ids are lower-case hex. A record never holds a driver type, a class instance or a secret in the clear. Here are
- * developers, users, email accounts, and what hangs on them.
+ * Records of developers, users, email accounts, webhooks and callbacks: plain objects, the same in both stores. Names
+ * end in At for milliseconds since 1970 (UTC); ids are lower-case hex. A record never holds a driver type, a class
+ * instance or a secret in the clear.
  */
 import type { AccountResume, AccountStatus, Condition, WebhookHealth } from '../../machines/events.ts'
 
 export type * from './mail.ts'
 
-/** A developer's brand in the connect wizard. null = as the configuration has it. */
+/** A developer's brand in the connect wizard. null = the configured one. */
 export interface BrandRecord {
   readonly name: string | null
   /** A URL that `logoOrigin` of connect/brand.ts accepts. */
@@ -25,15 +25,14 @@ export interface DeveloperRecord {
   /** Application-wide receiver of status callbacks. */
   readonly statusCallbackUrl: string | null
   readonly createdAt: number
-  /** For operators. Absent = none. */
+  /** For operators. */
   readonly name?: string
-  /** Absent = none. */
   readonly brand?: BrandRecord
-  /** The key is refused since then. null or absent = it is in force. */
+  /** null or absent = the key is valid. */
   readonly revokedAt?: number | null
 }
 
-/** A user (lite) or account (2.0): one record serves both API versions. */
+/** A user (lite) or account (2.0). */
 export interface UserRecord {
   readonly id: string
   readonly developerId: string
@@ -41,12 +40,12 @@ export interface UserRecord {
   readonly lastName: string
   /** Lower-cased addresses, the creation's email first. */
   readonly emailAddresses: readonly string[]
-  /** Of accounts that are added and name none. null or absent = none. */
+  /** The default for new email accounts. null or absent = none. */
   readonly statusCallbackUrl?: string | null
   readonly createdAt: number
 }
 
-/** Options that only 2.0 sources know. */
+/** Options of 2.0 sources. */
 export interface SourceOptions {
   readonly syncFlags: boolean
   readonly syncAllFolders: boolean
@@ -56,7 +55,6 @@ export interface SourceOptions {
   readonly callbackUrl: string | null
 }
 
-/** As the account's chart has them. */
 export type { AccountResume as ResumeRecord, AccountStatus, Condition, WebhookHealth }
 
 /** An email account (lite) or source (2.0). */
@@ -80,17 +78,17 @@ export interface AccountRecord {
   readonly options: SourceOptions
   readonly status: AccountStatus
   readonly statusMessage: string | null
-  /** Counts the transitions between OK and DISABLED; names each transition's callback. */
+  /** The number of transitions between OK and DISABLED; part of the id of a transition's callback. */
   readonly statusVersion: number
   readonly paused: boolean
   readonly resume: AccountResume
-  /** Contacts are counted of everybody in a message. Absent = of senders alone so far; maintenance.ts mends it. */
+  /** Contacts of all addresses in a message are counted. Absent = only senders, until maintenance.ts has recounted. */
   readonly everybodyCounted?: true
-  /** The account was another mailbox: while it is read, what arrived after this time and was never seen is reported. */
+  /** While a replaced mailbox is read: unknown mail received after this time is reported. */
   readonly remapSince?: number
-  /** Since when every folder that holds mail is complete; null or absent = one is not. Written with that folder. */
+  /** Since when all selectable folders are complete; null or absent = one is not. Stored with that folder. */
   readonly completeAt?: number | null
-  /** Fencing number: each claim adds one; a writer with an older epoch is refused with `lease_lost`. */
+  /** Fencing number: each claim adds 1; a writer with an older epoch gets `lease_lost`. */
   readonly epoch: number
   readonly createdAt: number
 }
@@ -100,7 +98,7 @@ export interface ContactCounts {
   readonly totalCount: number
   readonly directCount: number
   readonly indirectCount: number
-  /** 0 = nothing was received from the contact. */
+  /** 0 = no mail was received from the contact. */
   readonly lastReceivedAt: number
 }
 
@@ -111,47 +109,47 @@ export interface ContactRecord extends ContactCounts {
   readonly email: string
 }
 
-/** The counts of one email account for a contact. The record leaves the store only for another store. */
+/** The counts of one email account for a contact. Internal to stores and copies. */
 export interface StoredContact extends ContactRecord {
   readonly accountId: string
 }
 
-/** What one message adds to a contact. Applying the same (contact, message, direct?) twice changes nothing. */
+/** What one message adds to a contact. The same (contact, key) is added once. */
 export interface ContactDelta {
   readonly userId: string
   readonly email: string
   readonly name: string
-  /** `<messageId>:r` received, `:d` replied to, `:o` one of the others. Counted once. */
+  /** `<messageId>:r` = received from the contact, `:d` = replied to, `:o` = another address. */
   readonly key: string
   readonly total: number
   readonly direct: number
   readonly indirect: number
-  /** 0 = not received from the contact: `lastReceivedAt` stays. */
+  /** 0 = not received from the contact; `lastReceivedAt` stays. */
   readonly receivedAt: number
 }
 
 export interface ConnectTokenRecord {
-  /** 16 of [a-z0-9]; the id. */
+  /** The id: 16 of [a-z0-9]. */
   readonly token: string
   readonly developerId: string
   readonly version: 'lite' | '2.0'
-  /** The user (and account) it was asked for, or that it made. */
+  /** The user and the account that the token was requested for, or has created. */
   readonly userId: string | null
   readonly accountId: string | null
   readonly callbackUrl: string
   readonly email: string | null
   readonly firstName: string | null
   readonly lastName: string | null
-  /** Of the email account; '' = none; null = not named: a new account takes the user's, an old one keeps its own. */
+  /** Of the email account. '' = none; null = not named: a new account takes the user's, a known one keeps its own. */
   readonly statusCallbackUrl: string | null
-  /** Of the source, those that were named; null = none. */
+  /** The named options of the source; null = none. */
   readonly options: Partial<SourceOptions> | null
   readonly createdAt: number
   readonly expiresAt: number
   readonly usedAt: number | null
-  /** Tries with a mailbox so far; absent = 0. */
+  /** Tries to connect a mailbox; absent = 0. */
   readonly tries?: number
-  /** What is being made by it, written before that is: `usedAt` follows. null or absent = nothing. */
+  /** Stored before the user and the account are created; then `usedAt` is set. null or absent = not claimed. */
   readonly claim?: TokenClaim | null
 }
 
@@ -164,19 +162,19 @@ export interface TokenClaim {
 export interface OAuthProviderRecord {
   readonly developerId: string
   readonly consumerKey: string
-  /** Sealed, `<developerId>:<consumerKey>` as associated data. */
+  /** With `<developerId>:<consumerKey>` as associated data. */
   readonly sealedSecret: string
-  /** 'abc[...]xyz' as shown. */
+  /** 'abc[...]xyz' */
   readonly shownSecret: string
-  /** As registered: one of providerTypes. */
+  /** One of providerTypes. */
   readonly type: string
   readonly createdAt: number
 }
 
-/** What an operator may do by the admin API: see all, act on actors and callbacks, handle keys. */
+/** Rights in the admin API: read everything, act on actors and callbacks, manage keys. */
 export type OperatorScope = 'read' | 'act' | 'keys'
 
-/** A token of the admin API; the one with the id `console` is the console's password. */
+/** A token of the admin API; the record with the id `console` is the console's password. */
 export interface OperatorRecord {
   readonly id: string
   readonly name: string
@@ -187,7 +185,7 @@ export interface OperatorRecord {
   readonly revokedAt: number | null
 }
 
-/** What an operator has set while the service ran, by its name; see engine/settings.ts. */
+/** A setting that an operator has changed at run time; the id is its name (engine/settings.ts). */
 export interface SettingRecord {
   readonly id: string
   readonly value: number
@@ -206,54 +204,52 @@ export interface CallLogRecord {
   readonly durationMs: number
 }
 
-/** What an operator has done, or tried to. */
+/** An action of an operator, successful or not. */
 export interface AuditRecord {
   readonly id: string
   readonly at: number
-  /** `local`: in the data directory, beside the service. */
+  /** `local`: by a command in the data directory. */
   readonly by: 'token' | 'session' | 'local'
-  /** Id of the token, or a name of the session that is no secret. */
+  /** Id of the token, or a public name of the session. */
   readonly actorId: string
   readonly actorName: string
-  /** As the call log has it; '' = local. */
+  /** Client address; '' = local. */
   readonly address: string
   /** 'accounts pause' */
   readonly action: string
-  /** Id or name of what it was done to; '' = named in the details, or nothing. */
+  /** Id or name of the target; '' = none, or in the details. */
   readonly target: string
-  /** Parameters that are no secrets. */
+  /** Parameters without secrets. */
   readonly details: Readonly<Record<string, string>>
   /** HTTP status of the answer. */
   readonly status: number
 }
 
-/* The change log, webhooks, and callbacks on their way. */
-
 export type ChangeKind = 'received' | 'sent' | 'draft' | 'folder_added' | 'folder_removed' | 'flags_changed' | 'deleted'
 
-/** One line of an account's change log. */
+/** An entry of an account's change log. */
 export interface ChangeRecord {
-  /** changeId(…): the same for the same event, however often a batch is repeated. */
+  /** changeId(…): the same in a repeated batch. */
   readonly id: string
   readonly accountId: string
   readonly userId: string
-  /** 1, 2, 3 … per account, without gaps, given by the account's one owner. */
+  /** 1, 2, 3 … per account, without gaps. */
   readonly seq: number
   readonly kind: ChangeKind
-  /** The message's first event. */
+  /** Whether this is the message's first event. */
   readonly first: boolean
   readonly messageId: string
   readonly folderId: string
   readonly path: string
   readonly uid: number
   readonly uidValidity: string
-  /** State right after the event. */
+  /** The state after the event. */
   readonly flags: readonly string[]
   readonly folders: readonly string[]
   readonly at: number
 }
 
-/** Filters as the developer wrote them; absent = no filter. */
+/** Filters in the developer's spelling. */
 export interface WebhookFilters {
   readonly to?: string
   readonly from?: string
@@ -271,9 +267,9 @@ export interface WebhookFilters {
 export interface WebhookRecord {
   readonly id: string
   readonly developerId: string
-  /** null = application level: every user of the developer. */
+  /** null = application level: all users of the developer. */
   readonly userId: string | null
-  /** Dialect of the payload, and the API that made it. */
+  /** The API version of the webhook and its payloads. */
   readonly version: 'lite' | '2.0'
   readonly callbackUrl: string
   readonly failureNotifUrl: string | null
@@ -285,45 +281,43 @@ export interface WebhookRecord {
   readonly receiveAllChanges: boolean
   readonly receiveDrafts: boolean
   readonly receiveHistorical: boolean
-  /**
-   * Waits between the attempts of a callback, and the text that gave them; absent or empty = MAILROOM_WEBHOOK_SCHEDULE.
-   */
+  /** Waits between attempts; absent or empty = MAILROOM_WEBHOOK_SCHEDULE. `retrySchedule`: the developer's text. */
   readonly retryScheduleMs?: readonly number[]
   readonly retrySchedule?: string
   /** Sealed JSON: [{secret, createdAt, expiresAt|null}], newest first, webhook id as associated data. */
   readonly sealedSecrets: string
   readonly health: WebhookHealth
-  /** The last one that was asked for; absent = none yet. */
+  /** The last redelivery; absent = none. */
   readonly redelivery?: Redelivery
-  /** When `active` changed, oldest first, the newest few; absent = never. */
+  /** The last changes of `active`, oldest first; absent = none. */
   readonly switches?: readonly { readonly active: boolean; readonly at: number }[]
   /** When the filters were last edited; absent = never. */
   readonly editedAt?: number
   readonly createdAt: number
 }
 
-/** Deliveries of a time on their way back into the queue, oldest first: a restart goes on after the last batch. */
+/** A redelivery: sets deliveries of a period back to pending, oldest first, and resumes after a restart. */
 export interface Redelivery {
-  /** As asked for: bounds of the rows' createdAt, both inclusive. */
+  /** Bounds of the rows' createdAt, both inclusive. */
   readonly from: number | null
   readonly until: number | null
   readonly failedOnly: boolean
-  /** Rows that were made or finished after this are none of its. */
+  /** Excludes rows that were created or finished later. */
   readonly startedAt: number
-  /** Keyset of the last row set back; null = start. */
+  /** The last row set back; null = start. */
   readonly after: { readonly createdAt: number; readonly id: string } | null
-  /** Rows set back so far. */
+  /** The number of rows set back. */
   readonly count: number
   readonly done: boolean
-  /** Why it ended early, as a sentence. */
+  /** A sentence: why the redelivery ended early. */
   readonly reason: string | null
 }
 
-/** Progress of one webhook's historical scan over one account, newest to oldest. */
+/** The progress of a webhook's historical scan over an account, newest to oldest. */
 export interface HistoricalScan {
   readonly webhookId: string
   readonly accountId: string
-  /** Keyset of the last message scanned; null = start. */
+  /** The last scanned message; null = start. */
   readonly after: { readonly sentAt: number; readonly id: string } | null
   readonly done: boolean
 }
@@ -334,51 +328,50 @@ export type OutboxState = 'pending' | 'delivered' | 'failed' | 'skipped'
 export interface DeliveryAttempt {
   readonly at: number
   readonly durationMs: number
-  /** HTTP status; null when there was no answer. */
+  /** HTTP status; null = no response. */
   readonly status: number | null
-  /** Error code and words when there was no 2xx. */
+  /** Error code and text without a 2xx response. */
   readonly error: string | null
-  /** First 4 kB of the answer. */
+  /** The first 4 kB of the response. */
   readonly response: string | null
-  /** Where it went. */
   readonly url?: string
 }
 
-/** One callback to send, and afterwards the record of its delivery. */
+/** A callback to send, and the log of its delivery. */
 export interface OutboxRecord {
-  /** outboxId(channelId, event): sent as webhook-id, the same over retries, restarts and repeated batches. */
+  /** outboxId(channelId, event): sent as webhook-id; the same in retries, restarts and repeated batches. */
   readonly id: string
-  /** A webhook's id, or urlChannelId(…) for callbacks to a bare URL. One actor per channel. */
+  /** A webhook's id, or urlChannelId(…) of a bare URL. One actor sends a channel's callbacks. */
   readonly channelId: string
-  /** Of kind message, test and failure: the webhook they are about. */
+  /** The webhook of a row of kind message, test or failure. */
   readonly webhookId: string | null
   readonly developerId: string
   readonly userId: string | null
   readonly accountId: string | null
   readonly kind: OutboxKind
-  /** 0 = live, 1 = historical: live always goes first. */
+  /** 0 = live, which is sent first; 1 = historical. */
   readonly lane: 0 | 1
-  /** The change's seq; orders rows of one account. */
+  /** The seq of the change; orders rows of one account. */
   readonly seq: number
   readonly changeId: string | null
   readonly messageId: string | null
-  /** kind message: the event; null otherwise. */
+  /** The event of a row of kind message; else null. */
   readonly event: ChangeKind | null
-  /** Facts at the time of the event that the message row does not keep. */
+  /** Facts of the event that the message record lacks. */
   readonly data: Readonly<Record<string, unknown>>
-  /** Of a bare-URL channel, or of a sample; '' = none, for the log alone; null = the webhook's callback_url. */
+  /** Of a bare-URL channel, or of a sample. '' = none: the row is only a log; null = the webhook's callback_url. */
   readonly url: string | null
   readonly state: OutboxState
   readonly createdAt: number
-  /** Not before; equals createdAt for a fresh row. */
+  /** The earliest time of the next attempt; at first createdAt. */
   readonly dueAt: number
-  /** An attempt that fails before this uses nothing of the schedule up: a row that waits for hours is tried between. */
+  /** A failed attempt before this time does not count in the retry schedule: rows with long waits are tried between. */
   readonly countsAt?: number
-  /** Attempts along the schedule. */
+  /** Attempts that count in the retry schedule. */
   readonly attemptCount: number
   /** The last 12, newest last. */
   readonly attempts: readonly DeliveryAttempt[]
   readonly finishedAt: number | null
-  /** Why it was skipped or failed, as a sentence. */
+  /** A sentence: why the row was skipped or failed. */
   readonly reason: string | null
 }

@@ -1,21 +1,21 @@
 /**
- * Slots: users by the hash of their id. Who owns a slot owns all email accounts and webhooks of its users. What belongs
- * to a developer alone is in the slot of the developer's id.
+ * Slots: the hash of a user's id gives the user's slot. The node that owns a slot owns the email accounts and webhooks
+ * of its users. Rows of a developer without a user are in the slot of the developer's id.
  */
 import { hash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { AppError } from '../errors.ts'
 import { newId } from './ids.ts'
 
-/** Fixed when a database is made. */
+/** Fixed when a database is created. */
 export const slotCount = 4096
 
-/** Of a user's id, or of a developer's. */
+/** The slot of a user's or a developer's id. */
 export function slotOf(id: string): number {
   return Number.parseInt(hash('sha256', id, 'hex').slice(0, 3), 16)
 }
 
-/** Of webhooks of the application: every node has them. */
+/** The slot of application-level webhooks, which every node serves. */
 export const sharedSlot = -1
 
 /** The slot that owns a row. */
@@ -29,7 +29,7 @@ export class Lease {
   readonly #closing = new Set<number>()
   #common: number | null = null
 
-  /** As they are in the database. Answers those that are new. */
+  /** Takes the slots from the database. Returns the new ones. */
   set(owned: readonly { readonly slot: number; readonly epoch: number }[]): number[] {
     const gained = owned.flatMap(({ slot }) => (this.#epochs.has(slot) ? [] : [slot]))
     const kept = new Set(owned.map(({ slot }) => slot))
@@ -41,7 +41,7 @@ export class Lease {
     return gained
   }
 
-  /** They are being handed over: nothing new is begun in them, what is under way may still be written. */
+  /** Begins the handover: no work starts in these slots, running work may still write. */
   close(slots: readonly number[]): void {
     for (const slot of slots) this.#closing.add(slot)
   }
@@ -57,12 +57,12 @@ export class Lease {
     this.drop([...this.#epochs.keys()])
   }
 
-  /** The slots that are being handed over. */
+  /** The slots in handover. */
   closing(): number[] {
     return [...this.#closing]
   }
 
-  /** All that are owned and not being handed over. */
+  /** The owned slots that are not in handover. */
   serving(): number[] {
     return [...this.#epochs.keys()].filter((slot) => !this.#closing.has(slot))
   }
@@ -76,12 +76,12 @@ export class Lease {
     return this.#epochs.get(slot)
   }
 
-  /** Every slot: a query needs no condition. */
+  /** Whether this process serves every slot, so that a query needs no condition. */
   get isWhole(): boolean {
     return this.#epochs.size === slotCount && this.#closing.size === 0
   }
 
-  /** The epoch that all slots have; null = not all are owned, or they were claimed one after the other. */
+  /** The epoch of all slots; null = not all are owned, or their epochs differ. */
   get commonEpoch(): number | null {
     return this.isWhole ? this.#common : null
   }
@@ -89,103 +89,100 @@ export class Lease {
 
 const turnMs = 10_000
 
-/**
- * The part of a number that one of several nodes has; `place`: its own among them. Where there is less than one for
- * each, they take turns.
- */
+/** This node's part of `most`; `place`: its index among the nodes. When `most` < `nodes`, the nodes take turns. */
 export function partOf(most: number, place: number, nodes: number, at: number): number {
   const shift = most < nodes ? Math.floor(at / turnMs) : 0
   return Math.floor(most / nodes) + ((place + shift) % nodes < most % nodes ? 1 : 0)
 }
 
-/** News for other nodes: they read the record again. */
+/** News for other nodes: the record has changed, and is to be read again. */
 export interface News {
   readonly what: 'account' | 'user' | 'webhook' | 'developer' | 'channel' | 'settings'
   readonly id: string
 }
 
-/** `_id`: as it is written down for all. */
+/** `_id`: of the stored news. */
 export interface NumberedNews extends News {
   readonly _id: string
 }
 
-/** The engine's work with its slots. Each step resolves when it is done. */
+/** What the engine does for slots. Promises resolve when the work is done. */
 export interface SlotWork {
   gained(slots: readonly number[]): Promise<void>
-  /** Ends everything that belongs to them. */
+  /** Ends the work of these slots. */
   shed(slots: readonly number[]): Promise<void>
   heard(news: News): Promise<void>
-  /** Slots are free for other nodes: they may look at once. */
+  /** Tells other nodes that slots are free. */
   announce(): void
-  /** News for other nodes. Resolves when they have followed them, or do not answer. */
+  /** Sends news to other nodes. Resolves when they have followed the news, or do not answer. */
   announceNews(news: readonly NumberedNews[]): Promise<unknown>
-  /** Work that each slot is, for the balance between nodes. */
+  /** The work of a slot, for the balance between nodes. */
   weightOf(slot: number): number
 }
 
-/** The owner of a user's slot: this process, the node that listens at an address, or nobody at the moment. */
+/** The owner of a user's slot: this process, the node at an address, or none. */
 export type Owner = 'here' | { readonly address: string } | null
 
-/** A process at the store, as the process that lists it sees it. */
+/** A process that shares the store, as the listing process sees it. */
 export interface NodeFacts {
   readonly id: string
-  /** Where it listens for the others; null = nowhere. */
+  /** Where the node listens for other nodes; null = nowhere. */
   readonly address: string | null
-  /** Its machine or container, and its process number there. */
+  /** The machine or container. */
   readonly place: string
   readonly pid: number
   /** Takes slots. */
   readonly works: boolean
-  /** joining: it waits for others to end; leaving: it hands its slots over. */
+  /** joining: waits for other nodes to end; leaving: hands its slots over. */
   readonly state: 'joining' | 'joined' | 'leaving'
   readonly slots: number
-  /** For how long its beat has not changed. */
+  /** Time since the last change of the node's beat. */
   readonly silentMs: number
-  /** The process that lists it. */
+  /** Whether this is the listing process. */
   readonly here: boolean
 }
 
 /** The nodes that share the store. */
 export interface Nodes {
-  /** Of this process, as the others know it. */
+  /** The id of this process. */
   readonly id: string
-  /** Whether the process of this id is there. */
+  /** Whether a process with this id shares the store. */
   has(id: string): boolean
-  /** All of them, as at the last look. */
+  /** All nodes at the last look. */
   list(): readonly NodeFacts[]
-  /** Whether this process owns the slot of this user, or of this developer. */
+  /** Whether this process owns the slot of a user's or developer's id. */
   owns(id: string): boolean
   ownsSlot(slot: number): boolean
-  /** Whether no other process owns anything. */
+  /** Whether no other process owns a slot. */
   ownsAll(): boolean
   ownerOf(id: string): Owner
-  /** Whether this process owns anything. */
+  /** Whether this process owns a slot. */
   ownsAny(): boolean
   /** Where this process listens; null = nowhere. */
   address(): string | null
-  /** Where the others listen. */
+  /** Where the other nodes listen. */
   others(): string[]
-  /** This process's part of what those that own slots may have or do together. */
+  /** This process's part of a limit for all nodes that own slots. */
   part(most: number): number
-  /** Takes slots and starts their work. `address`: where this one listens. Resolves when the first ones are started. */
+  /** Takes slots. `address`: where this process listens. Resolves when the work of the first slots has started. */
   start(work: SlotWork, address: string | null): Promise<void>
   /** Looks at the database now. */
   look(): Promise<void>
-  /** Writes the news down for the others. Resolves when they have followed them, or do not answer. Never rejects. */
+  /** Stores news for other nodes. Resolves when they have followed the news, or do not answer. Never rejects. */
   tell(news: News): Promise<void>
-  /** Follows the news that another node tells. Never rejects. */
+  /** Follows the news of another node. Never rejects. */
   hear(news: readonly NumberedNews[]): Promise<void>
-  /** Resolves when the other nodes have followed all news of this one, or do not answer. Never rejects. */
+  /** Resolves when the other nodes have followed all news of this node, or do not answer. Never rejects. */
   told(): Promise<void>
-  /** Hands all slots over, to nodes that take them, within this time. */
+  /** Hands all slots over within this time. */
   leave(withinMs: number): Promise<void>
-  /** false: the database has not answered for so long that others may have taken the slots. */
+  /** false = the database was silent for so long that other nodes may have taken the slots. */
   mayWrite(): boolean
 }
 
 export const allSlots: readonly number[] = Array.from({ length: slotCount }, (_, slot) => slot)
 
-/** The embedded store: one process owns everything. */
+/** The only node of an embedded store. */
 export function soleNode(): Nodes {
   return {
     id: '',
@@ -212,14 +209,14 @@ export function soleNode(): Nodes {
   }
 }
 
-/** An id for a new user, who belongs to this process if it owns anything. */
+/** An id for a new user, in a slot of this process if it owns any. */
 export function newUserId(nodes: Pick<Nodes, 'owns' | 'ownsAny'>): string {
   let id = newId()
   if (nodes.ownsAny()) while (!nodes.owns(id)) id = newId()
   return id
 }
 
-/** Of a write for a slot that another node has taken. */
+/** The error of a write for a slot of another node. */
 export function slotLost(slot: number): AppError {
   return new AppError('lease_lost', 'another node owns the account by now', { details: { slot } })
 }
