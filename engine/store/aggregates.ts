@@ -1,6 +1,6 @@
 /**
- * The part of the port that is the same over both stores: methods of keyed collections (keyed.ts). The store has whole
- * developers, webhooks, tokens, providers and calls of here, and of the others what needs nothing but their own rows.
+ * The methods of the port that are the same in both stores, as they need only keyed collections (keyed.ts): whole
+ * aggregates, and parts (…Basics, …Reads) of aggregates that each store completes.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { yieldToLoop } from '../waits.ts'
@@ -12,11 +12,12 @@ import type { FolderRecord, MessageRecord } from './mail.ts'
 import type { AccountRecord, AccountStatus, AuditRecord, CallLogRecord, ConnectTokenRecord } from './records.ts'
 import type { DeveloperRecord, HistoricalScan, OAuthProviderRecord, OperatorRecord, OutboxRecord } from './records.ts'
 import type { SettingRecord, TokenClaim, UserRecord, WebhookHealth, WebhookRecord } from './records.ts'
-import { isUsable, leaseLost, noWebhookLimits, readAnew } from './rows.ts'
+import { isUsable, leaseLost, readAnew } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
-const byAge = { by: ['createdAt', 'id'] } as const
+/** Oldest first. */
+export const byAge = { by: ['createdAt', 'id'] } as const
 
 export function createAggregates(keyed: KeyedCollections, removeWebhook: (id: string) => Promise<void>) {
   return {
@@ -39,11 +40,11 @@ function createDevelopers({ developers }: KeyedCollections) {
     get: (id: string) => developers.find({ id }),
     byKey: (apiKey: string) => developers.find({ apiKey }),
     count: () => developers.count({}),
-    /** The one with the least id, which is the oldest; null in a new store. */
+    /** The oldest; null in a new store. */
     first: async () => (await developers.list({}, { by: ['id'], limit: 1 }))[0] ?? null,
     /** Oldest first. */
     list: (page: Page) => developers.list({}, { by: ['id'], ...page }),
-    /** Of these ids, those that are there, in order of their ids. */
+    /** The known ones of `ids`, by id. */
     several: (ids: readonly string[]) => developers.list({ id: ids }, { by: ['id'] }),
     edit: (id: string, patch: Partial<Omit<DeveloperRecord, 'id' | 'apiKey'>>) => developers.edit({ id }, patch),
   }
@@ -53,11 +54,11 @@ function createDevelopers({ developers }: KeyedCollections) {
 function createOperators({ operators }: KeyedCollections) {
   return {
     put: (operator: OperatorRecord) => operators.put(operator),
-    /** false = there is one of this id. */
+    /** false = the id exists. */
     add: async (operator: OperatorRecord) => (await operators.insertMissing([operator])).length === 1,
     get: (id: string) => operators.find({ id }),
     /** Oldest first. */
-    list: () => operators.list({}, { by: ['createdAt', 'id'] }),
+    list: () => operators.list({}, byAge),
     edit: (id: string, patch: Pick<OperatorRecord, 'revokedAt'>) => operators.edit({ id }, patch),
     remove: (ids: readonly string[]) => operators.remove({ id: ids }),
   }
@@ -66,14 +67,14 @@ function createOperators({ operators }: KeyedCollections) {
 function createSettings({ settings }: KeyedCollections) {
   return {
     put: (setting: SettingRecord) => settings.put(setting),
-    /** In order of their ids. */
+    /** By id. */
     list: () => settings.list({}, { by: ['id'] }),
-    /** false = it was not set. */
+    /** false = no such setting. */
     remove: async (id: string) => (await settings.remove({ id })) === 1,
   }
 }
 
-/** A sealed value takes the place of another; false = it has changed meanwhile, or its record is gone. */
+/** Replaces a sealed value; false = the value has changed, or its record is gone. */
 function createSealed({ developers, accounts, webhooks, providers }: KeyedCollections) {
   return {
     developer: async (id: string, from: string, to: string): Promise<boolean> =>
@@ -112,45 +113,44 @@ function createCalls({ calls }: KeyedCollections) {
 function createAudit({ audit }: KeyedCollections) {
   return {
     append: (record: AuditRecord) => audit.insert(record),
-    /** Newest first. `target`: only of these. */
+    /** Newest first. `target`: only records with one of these targets. */
     list: (target: readonly string[] | undefined, page: Page) =>
       audit.list({ target }, { by: ['at', 'id'], descending: true, ...page }),
     expire: (before: number, limit: number) => audit.expire('at', before, limit),
   }
 }
 
-/** A token goes by itself 30 days after it has expired, or some time later. */
+/** Expired tokens are removed after 30 days or more. */
 function createTokens({ tokens }: KeyedCollections) {
   return {
-    /** `not_found` when it is for a user that is not there. */
+    /** `not_found` when the token's user does not exist. */
     create: (token: ConnectTokenRecord) => tokens.insert(token),
     get: (developerId: string, token: string) => tokens.find({ token, developerId }),
-    /** For the public wizard: by token alone. */
+    /** For the public wizard, which does not know the developer. */
     find: (token: string) => tokens.find({ token }),
     /** Newest first. `behind`: the last token of the page before. */
     list: (developerId: string, filter: TokenFilter, limit: number, behind?: ConnectTokenRecord) =>
       tokens.list({ developerId, ...filter }, { by: ['createdAt', 'token'], descending: true, limit, behind }),
     count: (developerId: string) => tokens.count({ developerId }),
-    /** Counts one more try, one after the other; answers null when there were `most`, or the token is gone. */
+    /** Counts a try; null = there were `most` tries, or no such token. Tries of one token are counted one by one. */
     tried: async (token: string, most: number) => {
       const { tries = 0 } = (await tokens.find({ token })) ?? { tries: most }
       return tries < most ? tokens.edit({ token }, { tries: tries + 1 }) : null
     },
-    /** Before anything is made by it: answers null when it is claimed, used, expired or gone. */
+    /** Claims the token before a user or an account is created; null = claimed, used, expired or gone. */
     claim: async (token: string, claim: TokenClaim) => {
       const stored = await tokens.find({ token })
       return stored && isUsable(stored, claim.at)
         ? tokens.edit({ token }, { claim }, { usedAt: null, claim: null })
         : null
     },
-    /** Nothing was made. */
+    /** Ends a claim that has created nothing. */
     release: async (token: string): Promise<void> => {
       await tokens.edit({ token }, { claim: null }, { usedAt: null })
     },
-    /** Marks used, once: answers null when it was used or expired already. */
+    /** Marks the token as used, once; null = used, expired or gone. */
     use: async (token: string, usedAt: number, userId: string, accountId: string) => {
       const stored = await tokens.find({ token })
-      // a second use at the same time finds it used
       return stored && isUsable(stored, usedAt)
         ? tokens.edit({ token }, { usedAt, userId, accountId }, { usedAt: null })
         : null
@@ -162,11 +162,10 @@ function createTokens({ tokens }: KeyedCollections) {
 function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (id: string) => Promise<void>) {
   return {
     /**
-     * User level: `not_found` when the user is not there. `too_many`, with the limit's name in `details.limit`, when
-     * there are as many as there may be. Of creations at the same time no more succeed than there is room for; MongoDB
-     * may refuse one that had room.
+     * `not_found` when the webhook's user does not exist. `too_many` at a limit, whose name is in `details.limit`:
+     * concurrent creations never exceed it; with MongoDB, one that would fit may be refused.
      */
-    create: (webhook: WebhookRecord, limits: WebhookLimits = noWebhookLimits) => {
+    create: (webhook: WebhookRecord, limits: WebhookLimits = { owner: 0, developer: 0 }) => {
       const { developerId, userId } = webhook
       return webhooks.insert(webhook, [
         { name: 'owner', where: { developerId, userId }, most: limits.owner },
@@ -179,14 +178,14 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
     listByUser: (userId: string) => webhooks.list({ userId }, byAge),
     /** Application level, oldest first. */
     listByDeveloper: (developerId: string) => webhooks.list({ developerId, userId: null }, byAge),
-    /** Keyset page over all webhooks by id, for the start of the engine. */
+    /** Keyset page by id. */
     page: (afterId: string | null, limit: number) =>
       webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     edit: (id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>) =>
       webhooks.edit({ id }, patch),
     /**
-     * The rows first. Here and below: of a webhook that went meanwhile nothing is left, as it is never sent. `from`:
-     * the health that is replaced; false = it is another one by now.
+     * Queues the rows before the health is stored; rows of a webhook that is gone are removed again, here and below.
+     * `from`: the expected health; false = the stored health differs.
      */
     recordHealth: async (id: string, health: WebhookHealth, outbox: readonly OutboxRecord[], from?: WebhookHealth) => {
       const expected = from === undefined ? {} : { health: from }
@@ -206,7 +205,7 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
 type Addresses = readonly string[]
 
 export function userBasics({ users }: KeyedCollections) {
-  /** By compare: a list that is changed meanwhile is taken anew. Each round one of the writers gets on. */
+  /** Compare and set: repeats the change when another writer was faster. */
   const editAddresses = async (id: string, change: (list: Addresses) => Addresses): Promise<UserRecord | null> => {
     for (;;) {
       const stored = await users.find({ id })
@@ -218,9 +217,9 @@ export function userBasics({ users }: KeyedCollections) {
     }
   }
   return {
-    /** Others may change the list at the same time: `change` may be asked again. null when the user is gone. */
+    /** `change` is called again after a concurrent change. null = no such user. */
     editAddresses,
-    /** At the end, unless it is there. */
+    /** Appends the address if it is missing. */
     addAddress: (id: string, email: string) =>
       editAddresses(id, (list) => (list.includes(email) ? list : [...list, email])),
     create: (user: UserRecord) => users.insert(user),
@@ -230,34 +229,34 @@ export function userBasics({ users }: KeyedCollections) {
       id: string,
       patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
     ) => users.edit({ id }, patch),
-    /** Of these ids, those that are there, in order of their ids. */
+    /** The known ones of `ids`, by id. */
     several: (ids: readonly string[]) => users.list({ id: ids }, { by: ['id'] }),
   }
 }
 
-/** `clearUp` takes away what was written for an account that is gone. */
+/** `clearUp` removes rows of an account that is gone. */
 export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountId: string) => Promise<unknown>) {
   return {
-    /** `conflict` when the user has the label already, `not_found` when the user is not there. */
+    /** `conflict` when the user has the label, `not_found` when the user does not exist. */
     create: (account: AccountRecord) => accounts.insert(account),
     get: (id: string) => accounts.find({ id }),
     byLabel: (userId: string, label: string) => accounts.find({ userId, label }),
     /** Oldest first: index 0 is label `0`. */
     listByUser: (userId: string, { status }: { readonly status?: AccountStatus } = {}) =>
       accounts.list({ userId, status }, byAge),
-    /** Of these ids, those that are there, in order of their ids. */
+    /** The known ones of `ids`, by id. */
     several: (ids: readonly string[]) => accounts.list({ id: ids }, { by: ['id'] }),
     listByUsers: (userIds: readonly string[]) => accounts.list({ userId: userIds }, byAge),
-    /** Keyset page over all accounts by id, for the start of the engine. */
+    /** Keyset page by id. */
     page: (afterId: string | null, limit: number) =>
       accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
-    /** With an epoch only by the owner that has it: `lease_lost` otherwise. */
+    /** `lease_lost` when the account has another epoch than `epoch`. */
     edit: async (id: string, patch: AccountPatch, epoch?: number) => {
       const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })
       if (edited === null && epoch !== undefined && (await accounts.find({ id }))) throw leaseLost(id, epoch)
       return edited
     },
-    /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
+    /** Stores a transition OK↔DISABLED and its callback, once. `lease_lost` when the epoch is stale. */
     transition: async (step: StatusTransition) => {
       const { accountId: id, epoch, fromVersion, status, statusMessage, resume, outbox } = step
       const stored = await accounts.find({ id })
@@ -275,23 +274,23 @@ export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountI
   }
 }
 
-/** `leaveSome` takes some messages of the former mailbox out of their places; false = there were none. */
+/** `leaveSome` removes the placements of some messages of the former mailbox; false = none was left. */
 export function mailboxReplacement(
   { accounts, folders }: KeyedCollections,
   leaveSome: (accountId: string, epoch: number) => Promise<boolean>,
 ) {
   return {
     /**
-     * The account becomes another mailbox (`patch` = its settings) and is read like a new one (initialSyncAt null).
-     * Folders, cursors and places go without a report; identities of messages stay, so that nothing is reported twice;
-     * mail that arrived after `since` and was never seen is reported. The settings are written last: cut short, it is
-     * the former mailbox, with what is left of its folders. `lease_lost` when another owner claims it meanwhile; null
-     * when it is gone.
+     * Connects the account to another mailbox (`patch` = its settings), which is read like a new one (initialSyncAt
+     * null). Removes folders, cursors and placements without a report. Identities of messages stay, so that no message
+     * is reported twice; unknown mail received after `since` is reported. The settings are stored last: after a crash,
+     * the account has the former mailbox and a part of its folders. `lease_lost` when another owner claims the account;
+     * null = no such account.
      */
     replaceMailbox: async (id: string, patch: AccountPatch, since: number) => {
       const stored = await accounts.find({ id })
       if (stored === null) return null
-      // a new epoch: a writer that is still at work for the former mailbox loses its lease
+      // a new epoch: a running writer of the former mailbox loses its lease
       const anew = readAnew(stored, since)
       const { epoch } = anew
       if (!(await accounts.edit({ id }, anew, { epoch: stored.epoch }))) throw leaseLost(id, stored.epoch)
@@ -306,10 +305,10 @@ export function mailboxReplacement(
 
 export function outboxBasics({ outbox }: KeyedCollections) {
   return {
-    /** Inserts rows that are not there yet (by id). Answers those that were new. */
+    /** Inserts rows with new ids. Returns the inserted rows. */
     enqueue: (rows: readonly OutboxRecord[]) => outbox.insertMissing(rows),
     get: (id: string) => outbox.find({ id }),
-    /** Retention of finished rows. Answers how many went. */
+    /** Removes rows that finished before `before`. Returns their number. */
     expire: (before: number, limit: number) => outbox.expire('finishedAt', before, limit),
   }
 }
@@ -328,7 +327,7 @@ export function changeReads({ changes }: KeyedCollections) {
 export function folderBasics({ folders }: KeyedCollections) {
   return {
     byPath: (accountId: string, path: string) => folders.find({ id: folderId(accountId, path), accountId }),
-    /** As the server says, of a folder that is not complete. */
+    /** Stores the server's counts of a folder that is not complete. */
     setReported: async (id: string, { messages, unseen }: Pick<FolderRecord, 'messages' | 'unseen'>) => {
       await folders.edit({ id }, { messages, unseen })
     },
@@ -345,9 +344,9 @@ type MessageList = (accountId: string, query: MessageQuery, page: Page) => Promi
 export function pickedReads(list: MessageList) {
   return {
     /**
-     * For what no index serves: a page of what `pick` makes of each live message of the query, newest message first
-     * unless the query says otherwise. A step begins at the time at which the one before ended, so that the last ones
-     * cost no more than the first: `step` holds its messages.
+     * For reads without an index: a page of the results of `pick`, called for each message in the order of the query.
+     * Messages are read in steps (`step` = the messages of one), each from the last sentAt of the step before, so that
+     * late steps cost no more than early ones.
      */
     picked: async <T>(
       accountId: string,

@@ -1,6 +1,6 @@
 /**
- * Work of a sync batch in steps that hold the event loop shortly, whatever mail says: nearly every batch is one. Both
- * stores write steps in the order of the port, the cursor last, so that a crash in between is mended by repeating.
+ * Divides a sync batch into steps that hold the event loop shortly; nearly every batch is one step. Both stores write
+ * the steps in the order of the port, the cursor last, so that the batch is repeated after a crash.
  */
 import type { SyncBatch } from './port-types.ts'
 import type { MessageFacts } from './records.ts'
@@ -10,11 +10,11 @@ export type Part = Partial<
 >
 export type WeighedPart = readonly [weight: number, part: Part]
 
-/** What one step takes, some 15 ms: an address to store is 1. */
+/** The weight of a step, some 15 ms. An address to store weighs 1. */
 const stepWeight = 1500
 const contactWeight = 4
 
-/** In order, as many together as one step takes. */
+/** Groups items in order, up to the weight of a step. */
 export function byWeight<T>(items: Iterable<readonly [weight: number, item: T]>): T[][] {
   const steps: T[][] = []
   let left = 0
@@ -42,7 +42,7 @@ export function inSteps(parts: Iterable<WeighedPart>): Required<Part>[] {
   }))
 }
 
-/** New messages, each with the contacts that count it, and the contacts of messages that are there. */
+/** New messages, each with its contact deltas, and the deltas of known messages. */
 export function newMail({ added, contacts }: Pick<SyncBatch, 'added' | 'contacts'>): WeighedPart[] {
   const deltas = Map.groupBy(contacts, ({ key }) => key.slice(0, key.lastIndexOf(':')))
   const weighed = (weight: number, part: Part): WeighedPart => {

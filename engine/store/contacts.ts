@@ -1,6 +1,6 @@
 /**
- * Contacts: each email account counts its own, and what is read is the sum over the accounts of the user. Pure steps,
- * and the reads that are the same over both stores.
+ * Contacts: each email account counts its own; reads return the sum over the user's accounts. Pure steps, and the reads
+ * that are the same in both stores.
  */
 import type { KeyedCollections } from './aggregates.ts'
 import { contactId } from './ids.ts'
@@ -17,8 +17,8 @@ const nothingCounted: ContactCounts = {
 }
 
 /**
- * The contact with one more delta of its account; null = first seen now. What others call the contact is its name only
- * until there is mail from the contact; then the newest.
+ * Adds a delta to the account's counts of a contact (null = a new contact). The newest mail from the contact gives the
+ * name; until then, mail of others does.
  */
 export function withDelta(accountId: string, stored: StoredContact | null, delta: ContactDelta): StoredContact {
   const { userId, email } = delta
@@ -35,14 +35,16 @@ export function withDelta(accountId: string, stored: StoredContact | null, delta
   }
 }
 
-/** The name is the newest. */
-export function summed([first, ...others]: readonly [StoredContact, ...StoredContact[]]): ContactRecord {
-  const newestFirst = [first, ...others].toSorted((left, right) => right.lastReceivedAt - left.lastReceivedAt)
+/** The counts of one contact by account. */
+export type ContactParts = readonly [StoredContact, ...StoredContact[]]
+
+/** The sum over the accounts, with the newest name. */
+export function summed(parts: ContactParts): ContactRecord {
+  const [{ id, userId, email }] = parts
+  const newestFirst = parts.toSorted((left, right) => right.lastReceivedAt - left.lastReceivedAt)
   const sum = (field: SortField): number => newestFirst.reduce((all, part) => all + part[field], 0)
   return {
-    id: first.id,
-    userId: first.userId,
-    email: first.email,
+    ...{ id, userId, email },
     name: newestFirst.find(({ name }) => name !== '')?.name ?? '',
     totalCount: sum('totalCount'),
     directCount: sum('directCount'),
@@ -59,17 +61,14 @@ const sortFields = {
 
 export type SortField = (typeof sortFields)[ContactSort]
 
-/** A page of contacts of one user, by a sum and then by id. */
+/** A page of a user's contacts, by a sum and then by id. */
 export interface ContactQuery extends Page {
   readonly userId: string
   readonly field: SortField
   readonly descending: boolean
-  /** Folded part of the name or the address; null = any. */
+  /** A folded part of the name or the address; null = any. */
   readonly text: string | null
 }
-
-/** One contact of a page: the counts of each account. */
-export type ContactParts = readonly [StoredContact, ...StoredContact[]]
 
 /** `several` reads a page over several accounts, which no index has in order. */
 export function contactReads(
@@ -81,7 +80,7 @@ export function contactReads(
       const [first, ...others] = await contacts.list({ userId, id }, { by: ['accountId'] })
       return first === undefined ? null : summed([first, ...others])
     },
-    /** `ofAccounts` = how many accounts the user has, where that is known. One has its contacts in order. */
+    /** `ofAccounts`: the number of the user's accounts, if known. An index has the contacts of one account in order. */
     list: async (
       userId: string,
       sortBy: ContactSort,
@@ -95,7 +94,7 @@ export function contactReads(
         return (await several({ userId, field, descending, text: null, ...page })).map(summed)
       return (await contacts.list({ userId }, { by: [field, 'id'], descending, ...page })).map((one) => summed([one]))
     },
-    /** 2.0: by part of the name or the address that an account knows. */
+    /** For 2.0: contacts with `text` in a name or an address. */
     search: async (userId: string, text: string, page: Page): Promise<ContactRecord[]> => {
       const query = { userId, field: 'totalCount', descending: true, text: foldCase(text), ...page } as const
       return (await several(query)).map(summed)
@@ -103,12 +102,12 @@ export function contactReads(
   }
 }
 
-/** As stores kept it that held the sums of all accounts, and beside them the part of each; null = not known whose. */
+/** The record of older stores: the sums over all accounts, and the part of each account (null = unknown account). */
 export interface SummedContact extends ContactRecord {
   readonly byAccount?: readonly (ContactCounts & { readonly accountId: string | null })[]
 }
 
-/** The contact's parts by account. Counts of no known account go to the `oldest` account; null = to none. */
+/** Splits an older record by account. Counts of unknown accounts go to the `oldest` account; null = are dropped. */
 export function splitContact({ byAccount = [], ...sums }: SummedContact, oldest: string | null): StoredContact[] {
   const known = byAccount.map((part) => ({ ...sums, ...part, accountId: part.accountId ?? oldest }))
   const rest = (field: SortField): number => sums[field] - known.reduce((all, part) => all + part[field], 0)

@@ -1,15 +1,15 @@
 /**
- * What a step that changes rows makes of a folder's record: its counts, and whether it is complete. Pure, the same in
- * both stores. `counts` always equals the rows of placements in the folder.
+ * Counts and completeness of folders: pure functions for both stores. `counts` of a folder always equals its placements
+ * in the index.
  */
 import type { FolderCounts, FolderCursor, FolderRecord, Placement } from './records.ts'
 
 export const noCounts: FolderCounts = Object.freeze({ messages: 0, unseen: 0 })
 
-/** By folder id: how many more there are. */
+/** By folder id: the differences of the counts. */
 export type CountChanges = Map<string, FolderCounts>
 
-/** Adds what becomes of the counts when a message's placements `before` are `after`. */
+/** Adds the differences when a message's placements change from `before` to `after`. */
 export function countChange(
   changes: CountChanges,
   before: readonly Placement[],
@@ -28,10 +28,10 @@ export function addCounts(counts = noCounts, more = noCounts): FolderCounts {
   return { messages: counts.messages + more.messages, unseen: counts.unseen + more.unseen }
 }
 
-/** The part of the record that a batch writes. */
+/** The fields of a folder that a batch writes. */
 export type FolderProgress = Pick<FolderRecord, 'cursor' | 'counts' | 'completeAt' | 'messages' | 'unseen'>
 
-/** Complete is a folder that was read to its end. Until then the server's EXISTS goes on with the cursor. */
+/** The folder after a batch. It is complete when no UID is left to back-fill; until then it has the server's EXISTS. */
 export function progressed(
   folder: FolderProgress,
   cursor: FolderCursor,
@@ -44,12 +44,12 @@ export function progressed(
   return { cursor, counts, completeAt: null, messages: cursor.exists, unseen: reported }
 }
 
-/** An account is complete when every folder is that holds mail. */
+/** An account is complete when all selectable folders are complete. */
 export function isWhole(folders: readonly Pick<FolderRecord, 'selectable' | 'completeAt'>[]): boolean {
   return folders.length > 0 && folders.every(({ selectable, completeAt }) => !selectable || completeAt !== null)
 }
 
-/** As the API shows them: the server's until the folder is complete. */
+/** The counts for the API: the server's until the folder is complete. */
 export function shownCounts({ completeAt, counts, messages, unseen }: FolderRecord): FolderCounts {
   return completeAt === null ? { messages, unseen } : counts
 }

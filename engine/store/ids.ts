@@ -1,25 +1,25 @@
 /**
- * Ids. Random where a thing is created by a person (users, accounts, webhooks), deterministic where a thing is found
- * (folders, messages, changes, outbox rows), so that finding it twice is writing it once. Both stores use these alone.
+ * Ids of both stores: random for records that people create (users, accounts, webhooks), deterministic for records that
+ * are found (folders, messages, changes, outbox rows), so that a record found twice is stored once.
  */
 import { hash, randomInt, randomUUID } from 'node:crypto'
 
-/** 24 hex characters: a second-resolution time and 8 random bytes, so ids sort by age. */
+/** 24 hex characters: the time in seconds and 8 random bytes, so that ids sort by age. */
 export function newId(now: number = Date.now()): string {
   const seconds = Math.floor(now / 1000)
-  // node draws randomness for many UUIDs at once; the first and the last group of one are all random
+  // node caches the randomness of UUIDs; their first and last groups are all random
   const random = randomUUID()
   return seconds.toString(16).padStart(8, '0') + random.slice(0, 4) + random.slice(24)
 }
 
 const tokenAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** 16 of [a-z0-9], for connect tokens. */
+/** A connect token: 16 of [a-z0-9]. */
 export function newToken(): string {
   return Array.from({ length: 16 }, () => tokenAlphabet[randomInt(tokenAlphabet.length)]).join('')
 }
 
-/** Hash of parts, unambiguous whatever the parts hold. `length` hex characters. */
+/** A hash of the list of parts, in `length` hex characters. */
 export function digest(length: number, ...parts: readonly (string | number)[]): string {
   let whole = ''
   for (const part of parts) {
@@ -33,7 +33,7 @@ export function folderId(accountId: string, path: string): string {
   return digest(24, 'folder', accountId, path)
 }
 
-/** A message: the account and its identity over folders (accounts/identity.ts). */
+/** `identity`: see accounts/identity.ts. */
 export function messageId(accountId: string, identity: string): string {
   return digest(24, 'message', accountId, identity)
 }
@@ -42,7 +42,7 @@ export function threadId(accountId: string, root: string): string {
   return digest(16, 'thread', accountId, root)
 }
 
-/** A placement's arrival or departure, or its flag change number `version`. `generation` = the placement's. */
+/** `version`: the number of a flag change. `generation`: that of the placement. */
 export function changeId(
   accountId: string,
   folder: string,
@@ -56,12 +56,12 @@ export function changeId(
   return digest(32, 'change', accountId, folder, uidValidity, uid, kind, version, ...again)
 }
 
-/** `event` names what happened: a change's id, `status:<version>`, `failure:<version>`, `historical:<messageId>` … */
+/** `event`: a change's id, `status:<version>`, `failure:<version>`, `historical:<messageId>` … */
 export function outboxId(channelId: string, event: string): string {
   return digest(32, 'outbox', channelId, event)
 }
 
-/** The channel of callbacks that go to a bare URL (status, failure, sync completed). */
+/** The channel of callbacks to a bare URL (status, failure, sync completed). */
 export function urlChannelId(developerId: string, url: string): string {
   return `u${digest(23, 'url', developerId, url)}`
 }

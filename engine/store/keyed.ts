@@ -1,7 +1,7 @@
 /**
- * Collections of small records, the same in both stores. What a collection's key is and which fields its lists ask for
- * is defined here, once. Each adapter opens the collections (sqlite/keyed.ts, mongo/keyed.ts); aggregates.ts makes the
- * port's methods of them.
+ * Keyed collections: collections of small records with the same methods in both stores. Defines the key and the query
+ * fields of each. Each store opens the collections (sqlite/keyed.ts, mongo/keyed.ts); aggregates.ts builds the port's
+ * methods on them.
  */
 import type * as stored from './records.ts'
 
@@ -28,23 +28,21 @@ export type Kind = keyof Kinds
 export type FieldOf<R> = keyof R & string
 
 export interface Definition<R> {
-  /** MongoDB: a single field is `_id`; several are joined to one, and kept beside it. */
+  /** In MongoDB, a single field is `_id`; several fields are joined to `_id`, and stored too. */
   readonly key: readonly FieldOf<R>[]
-  /**
-   * SQLite: the columns beside the record, under these names in snake case. MongoDB's indexes are in mongo/schema.ts.
-   */
+  /** The columns in SQLite, in snake case. */
   readonly fields: readonly FieldOf<R>[]
-  /** Belongs to the user that `userId` names, and is not written without it. */
+  /** A record belongs to the user of its `userId`, and is not inserted without the user. */
   readonly owned?: true
-  /** Each leads an index of its own, the narrowest first: of those that a query names the first leads. */
+  /** Fields that lead an index, the narrowest first: the first one in a query leads it. */
   readonly leads?: readonly FieldOf<R>[]
-  /** The record goes by itself this long after the time in `at`, or some time later. */
+  /** A record is removed `keptMs` after its time `at`, or later. */
   readonly expires?: { readonly at: FieldOf<R>; readonly keptMs: number }
-  /** A power loss may take the latest ones: no write waits for the disk. */
+  /** Writes do not wait for the disk: a power loss may undo the last ones. */
   readonly unsynced?: true
 }
 
-/** Connect tokens, used or not, are kept for this long after they have expired. */
+/** How long connect tokens are kept after they expire. */
 export const tokensKeptMs = 30 * 86_400_000
 
 export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
@@ -67,7 +65,7 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
   operators: { key: ['id'], fields: ['createdAt'] },
   settings: { key: ['id'], fields: [] },
-  // SQLite reads `path` out of the record: it is long, and no index has it
+  // `path` is long and not indexed: SQLite reads it from the record
   calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'status'], unsynced: true },
   audit: { key: ['id'], fields: ['at', 'target'] },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
@@ -88,31 +86,31 @@ export interface Range {
   readonly until?: number | undefined
 }
 
-/** Fields of the definition: a value, several of which any will do, or a range. undefined = not asked for. */
+/** Conditions on fields of the definition: a value, a list of alternatives, or a range. undefined = any value. */
 export type Where<R> = { readonly [F in keyof R]?: R[F] | readonly R[F][] | Range | undefined }
 
 export function isRange(value: unknown): value is Range {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Whether a query asks for anything by this condition. */
+/** Whether the condition restricts the query. */
 export function isGiven(value: unknown): boolean {
   return isRange(value) ? value.from !== undefined || value.until !== undefined : value !== undefined
 }
 
 export interface ListOptions<R> {
-  /** Rows are in the order of these fields. */
+  /** The fields of the order. */
   readonly by: readonly FieldOf<R>[]
   readonly descending?: boolean
   readonly limit?: number
   readonly offset?: number
-  /** Rows behind this place in the order, given by the fields of `by`. */
+  /** Only rows behind this one in the order; has the fields of `by`. */
   readonly behind?: Partial<R> | undefined
 }
 
 const pageSize = 500
 
-/** Page by page, until one is not full; `read` gives the page behind an id, null = the first. */
+/** All pages, up to the first that is not full. `read` returns the page behind an id; null = the first page. */
 export async function* pagesOf<T extends { readonly id: string }>(
   read: (after: string | null, limit: number) => Promise<readonly T[]>,
 ): AsyncGenerator<readonly T[]> {
@@ -124,7 +122,7 @@ export async function* pagesOf<T extends { readonly id: string }>(
   }
 }
 
-/** Room for one more: of the rows like these there are fewer than `most`; 0 = any number. */
+/** A limit: an insert needs fewer than `most` matching rows; 0 = no limit. */
 export interface Room<R> {
   readonly name: string
   readonly where: Where<R>
@@ -133,20 +131,20 @@ export interface Room<R> {
 
 export interface Keyed<R> {
   /**
-   * `conflict` when the key, or what else has to be unique, is there; `not_found` without its user; `too_many` without
-   * room. Of inserts at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
+   * `conflict` when the key or another unique value exists; `not_found` without the user; `too_many` at a limit, which
+   * concurrent inserts never exceed; with MongoDB, one that would fit may be refused.
    */
   insert(record: R, rooms?: readonly Room<R>[]): Promise<void>
-  /** Those whose key is not there yet. Answers those that were new. */
+  /** Inserts records with new keys. Returns the inserted records. */
   insertMissing(records: readonly R[]): Promise<R[]>
-  /** Writes over the one with the same key. `outbox`: rows to queue in the same step, before the record is written. */
+  /** Inserts the record or replaces that with the same key. `outbox`: rows to queue before, in the same step. */
   put(record: R, outbox?: readonly stored.OutboxRecord[]): Promise<void>
   find(where: Where<R>): Promise<R | null>
   list(where: Where<R>, options: ListOptions<R>): Promise<R[]>
   count(where: Where<R>): Promise<number>
   /**
-   * null = not there, or not as `expected` (null: also an absent field). `outbox` as above, queued also when the record
-   * is not there.
+   * null = no such record, or it is not as `expected` (a null also matches an absent field). `outbox` as in `put`; with
+   * MongoDB queued also when the answer is null.
    */
   edit(
     key: Where<R>,
@@ -154,8 +152,8 @@ export interface Keyed<R> {
     expected?: Partial<R>,
     outbox?: readonly stored.OutboxRecord[],
   ): Promise<R | null>
-  /** In bounded steps. Answers how many there were. */
+  /** Removes in bounded steps. Returns the number of removed records. */
   remove(where: Where<R>): Promise<number>
-  /** Removes rows whose time in this field is before, at most `limit`; answers how many. */
+  /** Removes at most `limit` records whose time in `field` is before `before`. Returns their number. */
   expire(field: FieldOf<R>, before: number, limit: number): Promise<number>
 }

@@ -1,17 +1,17 @@
 /**
- * Removal of webhooks and users with all that hangs on them: in bounded steps, so that nothing large holds up the
- * others, and with the row itself last, so that a removal that was cut short is repeated from the start.
+ * Removes accounts, webhooks and users with all their records: in bounded steps, so that other work goes on, and the
+ * record itself last, so that an interrupted removal can be repeated from the start.
  */
-import type { KeyedCollections } from './aggregates.ts'
+import { byAge, type KeyedCollections } from './aggregates.ts'
 
-/** What each store does in its own way. */
+/** The steps that differ between the stores. */
 interface RemovalSteps {
-  /** Notes in the store that this removal is under way, until `work` is done: one that was cut short is found by it. */
+  /** Stores a note during `work`, so that an interrupted removal is found. */
   noted<T>(what: 'account' | 'user', id: string, work: () => Promise<T>): Promise<T>
   removeAccount(id: string): Promise<void>
-  /** What hangs on a user beside accounts and webhooks. */
+  /** Removes the user's records other than accounts and webhooks. */
   drainUser(id: string): Promise<unknown>
-  /** false = an account or a webhook has come meanwhile. */
+  /** false = the user has a new account or webhook. */
   removeUserRow(id: string): Promise<boolean>
   /** Channels with pending rows. */
   channels(): Promise<string[]>
@@ -25,35 +25,35 @@ export function createRemoval({ accounts, webhooks, outbox, scans }: KeyedCollec
   const takeWebhook = async (id: string, wholly: boolean): Promise<void> => {
     await drainWebhook(id, wholly)
     await webhooks.remove({ id })
-    // what was queued while the others went
+    // rows that were queued during the removal
     await drainWebhook(id, false)
   }
 
   const removeAccount = (id: string) => steps.noted('account', id, () => steps.removeAccount(id))
 
   const removeOwned = async (userId: string): Promise<string[]> => {
-    const owned = await accounts.list({ userId }, { by: ['createdAt', 'id'] })
+    const owned = await accounts.list({ userId }, byAge)
     for (const { id } of owned) await removeAccount(id)
-    for (const { id } of await webhooks.list({ userId }, { by: ['createdAt', 'id'] })) await takeWebhook(id, true)
+    for (const { id } of await webhooks.list({ userId }, byAge)) await takeWebhook(id, true)
     await steps.drainUser(userId)
     return owned.map(({ id }) => id)
   }
 
   return {
     removeAccount,
-    /** With its pending rows and scans; the record of its deliveries stays. */
+    /** Also removes pending rows and scans. The log of deliveries stays. */
     removeWebhook: (id: string) => takeWebhook(id, false),
-    /** Answers the ids of the accounts it took. */
+    /** Returns the ids of the removed accounts. */
     removeUser: (id: string): Promise<string[]> =>
       steps.noted('user', id, async () => {
         const taken: string[] = []
         do taken.push(...(await removeOwned(id)))
         while (!(await steps.removeUserRow(id)))
-        // what came while the row went: it looks for its user afterwards as well
+        // records that were written meanwhile: their writers check afterwards that the user exists
         taken.push(...(await removeOwned(id)))
         return [...new Set(taken)]
       }),
-    /** Callbacks that wait for a webhook that is gone. Channels of bare URLs begin with u, and have no record. */
+    /** Removes rows of webhooks that are gone. Channels of bare URLs begin with u, and have no record. */
     tidyWebhooks: async (): Promise<number> => {
       let rows = 0
       for (const id of await steps.channels()) {

@@ -1,29 +1,29 @@
 /**
- * What both adapters share, pure: index keys of messages and queries, how a step changes a record, and the values that
- * records start with. A function that changes nothing answers the very object it was given.
+ * Pure functions on messages for both stores: index keys of messages and queries, and the steps that change a message.
+ * A step without a change returns the same object.
  *
  * Keys of a live message: `f:<folderId>` for each folder that holds it, `d` when it is flagged \Deleted anywhere,
  * `t:<threadId>`, `a` when it has attachments, and for each of from, to, cc and bcc `<field>:<address>`,
- * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A query over them is a conjunction of disjunctions;
- * subject, dates and ids are compared beside them.
+ * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A query is a conjunction of disjunctions of keys,
+ * with conditions on subject, dates and ids.
  */
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'
-import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch, WebhookLimits } from './port-types.ts'
+import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch } from './port-types.ts'
 import type { Address, FolderCursor, FolderRecord, GonePlacement, MessageFacts, MessageRecord } from './mail.ts'
 import type { Place, Placement } from './mail.ts'
 
 export * from './steps.ts'
 
-/** ASCII, nearly all that is compared, is composed as it is. */
+/** Printable ASCII, which needs no normalization. */
 const isPlain = /^[\x20-\x7e]*$/
 
-/** What is compared without case, on both sides: composed and lower-cased. */
+/** The form for comparisons without case: composed (NFC) and lower-cased. */
 export function foldCase(text: string): string {
   return (isPlain.test(text) ? text : text.normalize('NFC')).toLowerCase()
 }
 
-/** Parent domains kept per address; real mail has fewer labels; more would only fill the index. */
+/** The most domain keys of an address. Real domains have fewer labels. */
 const maxDomains = 8
 
 /** The domain and its parents: 'a.b.c' → ['a.b.c', 'b.c', 'c']. An address literal has no parents. */
@@ -57,13 +57,12 @@ function threadKey(threadId: string): string {
   return `t:${threadId}`
 }
 
-/** Keys of one message's addresses: senders first, then To, Cc, Bcc. A filter finds the message by no others. */
+/** The most address keys of a message: senders first, then To, Cc, Bcc. Filters do not find it by other addresses. */
 const mostAddressKeys = 2000
 
-/** The facts that keys are made of. */
 export type KeyFacts = Pick<MessageFacts, 'threadId' | 'attachments' | 'addresses'>
 
-/** The keys that facts alone give: they never change. */
+/** The keys of the facts, which never change. */
 function factKeys({ threadId, attachments, addresses }: KeyFacts, most: number): string[] {
   const keys = new Set<string>()
   for (const field of addressFields) {
@@ -75,45 +74,45 @@ function factKeys({ threadId, attachments, addresses }: KeyFacts, most: number):
   return [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
 }
 
-/** The fields of a row that a step reads and changes: few bytes, whatever mail says. */
+/** The fields that a step reads and changes. They are small, however large the message is. */
 export type Placed = Pick<MessageRecord, 'id' | 'placements' | 'gone'>
 
-/** A message lies somewhere; else the row is a tombstone. */
+/** false = the message is a tombstone. */
 export function isLive(record: Pick<Placed, 'placements'>): boolean {
   return record.placements.length > 0
 }
 
 const views = new Set(['\\All', '\\Flagged', '\\Important'])
 
-/** It shows what lies in other folders: a mail that leaves it may leave those too. */
+/** Whether the folder shows messages of other folders: a message that leaves it may leave those, too. */
 export function isView({ specialUse }: Pick<FolderRecord, 'specialUse'>): boolean {
   return views.has(specialUse ?? '')
 }
 
-/** Marked for removal: it may be gone at any moment. */
+/** Whether the placement has the flag \Deleted, so that the server may expunge it. */
 export function isMarked({ flags }: Pick<Placement, 'flags'>): boolean {
   return flags.includes('\\Deleted')
 }
 
-/** The keys that come and go with the placements and their flags. */
+/** The keys of the placements and their flags. */
 export function placeKeys(record: Pick<Placed, 'placements'>): string[] {
   const folders = new Set(record.placements.map((placement) => folderKey(placement.folderId)))
   return record.placements.some(isMarked) ? [...folders, deletedKey] : [...folders]
 }
 
-/** Every key of the message, without repeats; none for a tombstone. `most` = of its addresses. */
+/** All keys of the message, without repeats; none of a tombstone. `most`: the most address keys. */
 export function messageKeys(record: KeyFacts & Pick<Placed, 'placements'>, most = mostAddressKeys): string[] {
   return isLive(record) ? [...placeKeys(record), ...factKeys(record, most)] : []
 }
 
-/** When the oldest disappearance that was not reported yet was seen; null = there is none. */
+/** The time of the oldest departure that is not reported; null = none. */
 export function goneAt(record: Placed): number | null {
   return record.gone.length === 0 ? null : Math.min(...record.gone.map((gone) => gone.at))
 }
 
 /**
- * One alternative of an address filter: 'alice@x.com' is an address; 'x.com', '@x.com' and '.com' are domains. An
- * internationalised domain is looked for in both spellings, as a message keeps the one it was sent with.
+ * The keys of one alternative of an address filter: 'alice@x.com' is an address; 'x.com', '@x.com' and '.com' are
+ * domains. An internationalised domain has a key for each spelling, as a message keeps that of its header.
  */
 function termKeys(field: AddressField, term: string): string[] {
   const folded = foldCase(term.trim())
@@ -125,8 +124,8 @@ function termKeys(field: AddressField, term: string): string[] {
 }
 
 /**
- * The keys a query means: the message has at least one of every list in `all` (of an empty list no message has one),
- * and none of `none`. The narrowest kinds come first: addresses, thread, attachments, folder.
+ * The keys of a query: a matching message has a key of each list in `all`, and no key of `none`. No message matches an
+ * empty list. The narrowest kinds come first: addresses, thread, attachments, folder.
  */
 export function queryKeys(query: MessageQuery) {
   const all: string[][] = []
@@ -143,13 +142,13 @@ export function queryKeys(query: MessageQuery) {
   return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }
 }
 
-/** Keys without one of which a message has no hidden placement; most have none, and are shown. */
+/** Only a message with one of these keys can have a hidden placement. */
 export function hidingKeys({ hidden }: MessageQuery): string[] {
   if (hidden === undefined) return []
   return [...hidden.folderIds.map(folderKey), ...(hidden.deleted ? [deletedKey] : [])]
 }
 
-/** The folded subject to look for; null = any. */
+/** The folded part of the subject; null = any subject. */
 export function subjectNeedle(query: MessageQuery): string | null {
   return query.subject === undefined || query.subject === '' ? null : foldCase(query.subject)
 }
@@ -158,20 +157,12 @@ export function liesAt(one: Place, other: Place): boolean {
   return one.uid === other.uid && one.folderId === other.folderId && one.uidValidity === other.uidValidity
 }
 
-export function newMessage(accountId: string, added: AddedMessage, now: number): MessageRecord {
-  return {
-    ...added.facts,
-    id: added.id,
-    accountId,
-    identity: added.identity,
-    firstChangeId: added.firstChangeId,
-    indexedAt: now,
-    placements: [added.placement],
-    gone: [],
-  }
+export function newMessage(accountId: string, added: AddedMessage, indexedAt: number): MessageRecord {
+  const { facts, placement, id, identity, firstChangeId } = added
+  return { ...facts, id, accountId, identity, firstChangeId, indexedAt, placements: [placement], gone: [] }
 }
 
-/** A placement that is there stays as it is, perhaps with newer flags. A message that vanished from here is back. */
+/** Keeps a known placement, which may have newer flags. Ends the departure from this place. */
 export function addPlacement<R extends Placed>(record: R, placement: Placement): R {
   if (record.placements.some((there) => liesAt(there, placement))) return record
   return {
@@ -181,7 +172,7 @@ export function addPlacement<R extends Placed>(record: R, placement: Placement):
   }
 }
 
-/** Older flags (a lower rev than stored, because others were written in between) are left out. */
+/** Ignores flags with a lower rev than the stored ones. */
 function updateFlags<R extends Placed>(record: R, folder: Omit<Place, 'uid'>, update: FlagUpdate): R {
   const place = { ...folder, uid: update.uid }
   const { flags, modseq, rev } = update
@@ -192,7 +183,7 @@ function updateFlags<R extends Placed>(record: R, folder: Omit<Place, 'uid'>, up
   return { ...record, placements: record.placements.map((placement) => (placement === there ? next : placement)) }
 }
 
-/** Placements that are no longer there become `gone` with this time, to be reported later. */
+/** Moves placements to `gone` with the time `at`, to be reported later. */
 export function vanishWhere<R extends Placed>(record: R, lost: (placement: Placement) => boolean, at: number): R {
   const away = record.placements.filter(lost)
   if (away.length === 0) return record
@@ -203,16 +194,16 @@ export function vanishWhere<R extends Placed>(record: R, lost: (placement: Place
   return { ...record, placements: record.placements.filter((there) => !lost(there)), gone: [...record.gone, ...gone] }
 }
 
-/** The message of a mailbox that the account is no more: it lies nowhere, and nothing is reported. */
+/** Removes all placements without a report, as the account has another mailbox. */
 export function leftBehind<R extends Placed>(record: R): R {
-  return record.placements.length === 0 ? record : { ...record, placements: [] }
+  return isLive(record) ? { ...record, placements: [] } : record
 }
 
 export function vanish<R extends Placed>(record: R, place: Place, at: number): R {
   return vanishWhere(record, (placement) => liesAt(placement, place), at)
 }
 
-/** The disappearance from this place has been reported. */
+/** Removes a reported departure. */
 function markReported<R extends Placed>(record: R, place: Place): R {
   if (!record.gone.some((gone) => liesAt(gone, place))) return record
   return { ...record, gone: record.gone.filter((gone) => !liesAt(gone, place)) }
@@ -226,7 +217,7 @@ function generationsIn({ generation = 0, again = [] }: FolderCursor): number[] {
   return [generation, ...again.flatMap((one) => [one.uid, one.generation])]
 }
 
-/** The compare of every compare-and-set on a folder. */
+/** The comparison of compare-and-set on a folder. */
 export function sameCursor(left: FolderCursor | null, right: FolderCursor | null): boolean {
   if (left === null || right === null) return left === right
   return (
@@ -245,33 +236,31 @@ export function leaseLost(accountId: string, epoch: number): AppError {
   return new AppError('lease_lost', 'another owner has taken the account over', { details: { accountId, epoch } })
 }
 
-export const noWebhookLimits: WebhookLimits = { owner: 0, developer: 0 }
-
 /** Throws `too_many` when there are `most` webhooks or more. `limit` is the name of the limit. */
 export function checkRoom(limit: string, most: number, there: number): void {
   if (there < most) return
   throw new AppError('too_many', `there are ${there} webhooks already`, { details: { limit } })
 }
 
-/* What a batch does to message rows, the same for both stores: the rows it makes, and the steps of those there. */
+/* The effects of a batch on messages: the new rows, and the steps of known rows. */
 
-/** A pure step; the very same record when there is nothing to do. Repeating it on its outcome must do nothing. */
+/** A pure, idempotent step; it returns the same object when it changes nothing. */
 export type Step = <R extends Placed>(record: R) => R
 
-/** A stored message that has a place of the batch's folder among the UIDs the batch speaks of. */
+/** A stored message at a place that the batch adds or removes. */
 export interface Holder {
   readonly id: string
   readonly uid: number
   readonly uidValidity: string
 }
 
-/** UIDs of the batch's folder that it adds or takes away: as many as it names. */
+/** The UIDs that the batch adds to or removes from its folder. */
 export function placesOf({ folderId, added, vanished }: SyncBatch): number[] {
   const own = added.filter(({ placement }) => placement.folderId === folderId).map(({ placement }) => placement.uid)
   return [...new Set([...own, ...vanished])]
 }
 
-/** The batch's messages as new rows; one that the batch has twice is one row with two places. */
+/** The batch's messages as new rows. A message with two placements is one row. */
 export function newRows({ accountId, added }: SyncBatch, now: number): MessageRecord[] {
   const records = new Map<string, MessageRecord>()
   for (const one of added) {
@@ -281,7 +270,7 @@ export function newRows({ accountId, added }: SyncBatch, now: number): MessageRe
   return [...records.values()]
 }
 
-/** In the order to take them. `inserted` = ids of the new rows, `holders` = those at placesOf() before the batch. */
+/** Steps by message id, in order. `inserted`: ids of new rows; `holders`: the messages at placesOf(batch) before it. */
 export function stepsOf(
   batch: SyncBatch,
   inserted: ReadonlySet<string>,
@@ -297,7 +286,7 @@ export function stepsOf(
   const holding = ({ uid, uidValidity }: Pick<Placement, 'uid' | 'uidValidity'>): string[] =>
     (byUid.get(uid) ?? []).filter((holder) => holder.uidValidity === uidValidity).map(({ id }) => id)
   for (const { id, placement } of batch.added) {
-    // a UID is one message: when its identity was read differently before, the older row gives the place up
+    // A UID is one message. A row with another identity, read before, loses the place.
     const older = placement.folderId === batch.folderId ? holding(placement).filter((other) => other !== id) : []
     for (const other of older) add(other, (row) => giveUp(row, placement))
     if (!inserted.has(id)) add(id, (row) => addPlacement(row, placement))
@@ -313,7 +302,7 @@ export function stepsOf(
   return steps
 }
 
-/** The place goes without a report. */
+/** Removes a placement without a report. */
 export function giveUp<R extends Placed>(row: R, place: Placement): R {
   const placements = row.placements.filter((there) => !liesAt(there, place))
   return placements.length === row.placements.length ? row : { ...row, placements }

@@ -1,7 +1,4 @@
-/**
- * How steps change the records other than messages, and what those records start with. Pure; both adapters use it
- * through rows.ts, which re-exports it.
- */
+/** Pure functions on records other than messages, and their initial values. Re-exported by rows.ts for both stores. */
 import { noCounts } from './folder-counts.ts'
 import { folderId } from './ids.ts'
 import type { Where } from './keyed.ts'
@@ -30,7 +27,7 @@ export const freshHealth: WebhookHealth = Object.freeze({
   failureVersion: 0,
 })
 
-/** Of a folder that was opened and of which nothing was read yet. */
+/** The cursor of an opened folder without a synced message. */
 export function freshCursor(uidValidity: string): FolderCursor {
   return {
     uidValidity,
@@ -43,14 +40,14 @@ export function freshCursor(uidValidity: string): FolderCursor {
   }
 }
 
-/** As far as it is known. */
+/** An account without a recorded condition is down since its creation. */
 export function conditionOf({ resume, createdAt }: Pick<AccountRecord, 'resume' | 'createdAt'>): Condition {
   return resume.condition ?? { is: 'down', since: createdAt }
 }
 
 /**
- * The changes of an account that is to be read anew: a new epoch, none of the failures of before, and the time since
- * which unknown mail is reported. A reading that is not over yet keeps its earlier time.
+ * The patch of an account whose mailbox is read again: a new epoch, no failures, and the time since which unknown mail
+ * is reported, which is the earlier one when the former reading has not ended.
  */
 export function readAnew({ epoch, resume, remapSince = Infinity }: AccountRecord, since: number) {
   const { lastConnectedAt, condition, initialSyncAt } = resume
@@ -71,32 +68,27 @@ function reportedCounts(stored: FolderRecord | null, listed: ListedFolder) {
   return { messages: messages ?? stored?.messages ?? 0, unseen: unseen ?? stored?.unseen ?? 0 }
 }
 
-/** What the server lists, over what is stored (null = new): how far it was read and how often it failed stay. */
+/** The stored folder (null = new) with the server's facts. Keeps cursor, counts, completeness and failures. */
 export function listedFolder(
   accountId: string,
   epoch: number,
   stored: FolderRecord | null,
   listed: ListedFolder,
 ): FolderRecord {
+  const { path, delimiter, attributes, specialUse, selectable, opened } = listed
   return {
-    id: folderId(accountId, listed.path),
-    accountId,
-    path: listed.path,
-    delimiter: listed.delimiter,
-    attributes: listed.attributes,
-    specialUse: listed.specialUse,
-    selectable: listed.selectable,
+    ...{ id: folderId(accountId, path), accountId, path, delimiter, attributes, specialUse, selectable },
     ...reportedCounts(stored, listed),
     counts: stored?.counts ?? noCounts,
-    cursor: stored === null ? (listed.opened ?? null) : stored.cursor,
-    completeAt: stored === null ? (listed.opened?.syncedAt ?? null) : stored.completeAt,
+    cursor: stored === null ? (opened ?? null) : stored.cursor,
+    completeAt: stored === null ? (opened?.syncedAt ?? null) : stored.completeAt,
     epoch,
     failures: stored?.failures ?? 0,
     parkedUntil: stored?.parkedUntil ?? null,
   }
 }
 
-/** An outbox row takes the seq of its change; rows of other events keep their own. */
+/** Sets the seq of an outbox row to that of its change; rows without a change keep theirs. */
 export function withSeqOf(changes: readonly ChangeRecord[]): (row: OutboxRecord) => OutboxRecord {
   const seqs = new Map(changes.map((change) => [change.id, change.seq]))
   return (row) => {
@@ -108,10 +100,10 @@ export function withSeqOf(changes: readonly ChangeRecord[]): (row: OutboxRecord)
 export const finishedStates = ['delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
 export const allStates = ['pending', ...finishedStates] as const
 
-/** Both stores keep the status of the last attempt beside a row. */
+/** Both stores have a field with the HTTP status of the last attempt. */
 type DeliveryWhere = Where<OutboxRecord & { readonly lastStatus: number | null }>
 
-/** All that a query asks of a row but for its state. */
+/** The conditions of a query other than the state. */
 export function deliveryWhere({ webhookId, developerId, accountId, messageId, kind, ...query }: RequeueQuery) {
   return {
     ...{ id: query.ids, messageId, webhookId, accountId, developerId, kind },
@@ -121,12 +113,12 @@ export function deliveryWhere({ webhookId, developerId, accountId, messageId, ki
   } satisfies DeliveryWhere
 }
 
-/** Attempts kept per row, each with its response: 48 kB of a row at most. */
+/** Attempts in a row, with responses of 48 kB at most. */
 const attemptsKept = 12
 
 /**
- * The row after an attempt. A row that was finished meanwhile (skipped because the webhook was paused) is not brought
- * back by the failure of an attempt that was under way: it only keeps the attempt.
+ * The row after an attempt. A finished row (skipped when the webhook was paused) stays finished when a running attempt
+ * fails: it only gets the attempt.
  */
 export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord {
   const attemptCount = row.attemptCount + (result.counted === false ? 0 : 1)
@@ -142,11 +134,12 @@ export function lastStatus(row: Pick<OutboxRecord, 'attempts'>): number | null {
   return row.attempts.at(-1)?.status ?? null
 }
 
-/** Back to pending, as if never tried; the attempts stay to be seen. A `countsAt` that is there becomes now. */
+/** Sets a row back to pending, as if never tried. The attempts stay in the log. */
 export function setBack(now: number) {
   return { state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null } as const
 }
 
+/** A present `countsAt` becomes `now`. */
 export function requeued(row: OutboxRecord, now: number): OutboxRecord {
   return { ...row, ...setBack(now), ...(row.countsAt === undefined ? {} : { countsAt: now }) }
 }
@@ -156,7 +149,7 @@ export function nextKey(rows: readonly OutboxKey[], limit: number): OutboxKey | 
   return last === undefined || rows.length < limit ? null : { createdAt: last.createdAt, id: last.id }
 }
 
-/** It was not used, and has not expired. */
+/** The token is unused and has not expired. */
 export function isUsable({ usedAt, expiresAt }: ConnectTokenRecord, at: number): boolean {
   return usedAt === null && expiresAt > at
 }

@@ -1,4 +1,4 @@
-/** What a copy moves between stores (copy.ts): their records as they are given out and taken in, page by page. */
+/** The interface of a store for copies (copy.ts): records are exported and imported page by page. */
 import type { Kinds } from './keyed.ts'
 import type { MessageRecord, StoredContact } from './records.ts'
 
@@ -7,7 +7,7 @@ export interface CountedMessage {
   readonly counted: readonly string[]
 }
 
-/** A contact with the keys of counted deltas whose messages may not be there to say so. */
+/** A contact, and the keys of its counted deltas that no message record has. */
 export interface CountedContact {
   readonly contact: StoredContact
   readonly counted: readonly string[]
@@ -30,28 +30,28 @@ export type TransferName = keyof TransferRecords
 
 export interface ExportedPage<R> {
   readonly records: readonly R[]
-  /** Where the next page starts; null = this was the last. */
+  /** The position of the next page; null = this is the last page. */
   readonly next: string | null
 }
 
-/** All that a store holds, as plain records. Not part of the port: only the copy uses it. */
+/** All records of a store. */
 export interface StoreTransfer {
-  /** What it is, for people: host and database, or the path. Never a password. */
+  /** For messages: host and database, or the path; never a password. */
   readonly name: string
-  /** What names it however it is spelt and reached. */
+  /** The store's random id, whatever its address. */
   identity(): Promise<string>
-  /** Another one after each opening as a service: what was copied before may be old. */
+  /** Changes whenever a service opens the store: records copied before may be old. */
   served(): Promise<string | null>
-  /** What has expired does not count, and is not exported. */
+  /** Expired records are not counted and not exported. */
   count(collection: TransferName): Promise<number>
-  /** A page in a stable order, after the position that the page before gave (null = from the start). */
+  /** A page in a stable order. `after`: `next` of the page before; null = from the start. */
   export<N extends TransferName>(
     collection: N,
     after: string | null,
     limit: number,
   ): Promise<ExportedPage<TransferRecords[N]>>
   import<N extends TransferName>(collection: N, records: readonly TransferRecords[N][]): Promise<void>
-  /** What a copy into this store has noted of its progress; null = none is under way. */
+  /** The progress of an unfinished copy into this store; null = no such copy. */
   progress(): Promise<string | null>
   saveProgress(note: string | null): Promise<void>
   close(): Promise<void>
