@@ -83,7 +83,7 @@ describe('the file', () => {
     try {
       const told = { code: 'store_unavailable', details: { damaged: true } }
       await assert.rejects(
-        damaged.read(() => damaged.rows('SELECT a FROM t')),
+        damaged.read(() => damaged.tuples('SELECT a FROM t')),
         told,
       )
       await assert.rejects(

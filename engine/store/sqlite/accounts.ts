@@ -12,8 +12,8 @@ import { tables } from './tables.ts'
 
 /** Throws `lease_lost` when the account has another epoch, or is gone. */
 export function checkEpoch(sql: Statements, accountId: string, epoch: number): void {
-  const row = sql.row('SELECT epoch FROM accounts WHERE id = ?', accountId)
-  if (row?.['epoch'] !== epoch) throw leaseLost(accountId, epoch)
+  const [stored] = sql.tuple('SELECT epoch FROM accounts WHERE id = ?', accountId) ?? []
+  if (stored !== epoch) throw leaseLost(accountId, epoch)
 }
 
 function claim(sql: Statements, id: string): AccountRecord | null {
@@ -136,10 +136,10 @@ export async function removeAccount(db: Database, id: string): Promise<void> {
   const begun = await db.write(() => {
     const account = claim(db, id)
     if (!account) return null
-    return { userId: account.userId, folders: db.rows('SELECT id FROM folders WHERE account_id = ?', id) }
+    return { userId: account.userId, folders: db.texts('SELECT id FROM folders WHERE account_id = ?', id) }
   })
   if (!begun) return
-  for (const folder of begun.folders) await drain(db, keyedDeletes.placements, String(folder['id']))
+  for (const folder of begun.folders) await drain(db, keyedDeletes.placements, folder)
   await drain(db, keyedDeletes.keys, id)
   await drain(db, keyedDeletes.marks, id)
   for (const sql of accountDeletes) await drain(db, sql, id)
@@ -160,7 +160,7 @@ const ownedRow = `SELECT 1 FROM accounts WHERE user_id = ?1 UNION ALL SELECT 1 F
 /** Returns false when the user has an account or a webhook. */
 function removeUserRow(db: Database, id: string): Promise<boolean> {
   return db.write(() => {
-    if (db.row(ownedRow, id)) return false
+    if (db.tuple(ownedRow, id)) return false
     db.run('DELETE FROM tokens WHERE user_id = ?', id)
     db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
     db.run('DELETE FROM users WHERE id = ?', id)

@@ -134,7 +134,8 @@ async function readLong(asked: LongRead, { statements, read, readers }: Ways): P
   const here = await read(() => {
     const found = quick === undefined ? null : run(quick)
     if (found !== null && found.length >= (quick?.enough ?? 0)) return { rows: found }
-    const isLong = walk !== null && statements.row(`${walk.sql} LIMIT 1 OFFSET ${walkedHere}`, ...walk.values) !== null
+    const isLong =
+      walk !== null && statements.tuple(`${walk.sql} LIMIT 1 OFFSET ${walkedHere}`, ...walk.values) !== undefined
     if (!isLong) return { rows: found ?? run(asked) }
     return { by: typeof owner === 'string' ? owner : String(run(owner)[0]?.[0]) }
   })

@@ -70,9 +70,9 @@ export const others = `(SELECT message_id, uid_validity, uid FROM placements WHE
  */
 export function forgetFolder(sql: Statements, folderId: string, keep: string, limit: number, at: number): number {
   const unit = createUnit(sql)
-  for (const row of sql.rows(`SELECT message_id, uid_validity, uid FROM ${others} LIMIT ?3`, folderId, keep, limit)) {
-    const lost = { folderId, uidValidity: String(row['uid_validity']), uid: Number(row['uid']) }
-    const messageId = String(row['message_id'])
+  for (const [id, uidValidity, uid] of sql.tuples(`SELECT * FROM ${others} LIMIT ?3`, folderId, keep, limit)) {
+    const lost = { folderId, uidValidity: String(uidValidity), uid: Number(uid) }
+    const messageId = String(id)
     const message = unit.get(messageId)
     if (message) unit.put(vanish(message, lost, at))
     // also without its message, since the caller repeats until none is left

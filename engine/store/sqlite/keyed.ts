@@ -97,7 +97,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
   const insert = (record: R, rooms: readonly Room<R>[]): void => {
     const { owned, expires } = definition
     const userId = owned && 'userId' in record ? record.userId : null
-    if (userId !== null && !db.row('SELECT 1 FROM users WHERE id = ?', userId)) throw notFound('user', userId)
+    if (userId !== null && !db.tuple('SELECT 1 FROM users WHERE id = ?', userId)) throw notFound('user', userId)
     for (const { name, where, most } of rooms) if (most > 0) checkRoom(name, most, count(where, most))
     if (expires) db.run(expireKeyed(kind, expires.at), now() - expires.keptMs, expiredAtOnce)
     table.insert(db, record)

@@ -6,7 +6,7 @@ import type { MessageRecord, Place, Placement } from '../records.ts'
 import { isLive, liesAt, messageKeys, placeKeys } from '../rows.ts'
 import type { Database, LongRead } from './database.ts'
 import { messageCount, messagePage } from './message-query.ts'
-import type { Row, Statements } from './statements.ts'
+import type { Statements, Tuple } from './statements.ts'
 import { tables } from './tables.ts'
 
 const knownColumns = `SELECT uid, message_id, flags, modseq, rev, generation FROM placements
@@ -31,15 +31,14 @@ export const messageLookups = {
     ORDER BY sent_at DESC, id DESC LIMIT ?+0`,
 } as const
 
-function knownUid(row: Row): KnownUid {
-  const generation = Number(row['generation'])
+function knownUid([uid, messageId, flags, modseq, rev, generation]: Tuple): KnownUid {
   return {
-    uid: Number(row['uid']),
-    messageId: String(row['message_id']),
-    flags: JSON.parse(String(row['flags'])) as string[],
-    modseq: String(row['modseq']),
-    rev: Number(row['rev']),
-    ...(generation === 0 ? {} : { generation }),
+    uid: Number(uid),
+    messageId: String(messageId),
+    flags: JSON.parse(String(flags)) as string[],
+    modseq: String(modseq),
+    rev: Number(rev),
+    ...(generation === 0 ? {} : { generation: Number(generation) }),
   }
 }
 
@@ -79,9 +78,9 @@ export function createMessages(db: Database): MessageStore {
     list,
     ...pickedReads(list),
     knownUids: (folderId, uidValidity, from, to) =>
-      db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
+      db.read(() => db.tuples(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
     knownAmong: (folderId, uidValidity, uids) =>
-      db.read(() => db.rows(messageLookups.knownAmong, folderId, uidValidity, JSON.stringify(uids)).map(knownUid)),
+      db.read(() => db.tuples(messageLookups.knownAmong, folderId, uidValidity, JSON.stringify(uids)).map(knownUid)),
     get: (accountId, id) => db.read(() => own(accountId, id)),
     byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => own(accountId, id) ?? [])),
     several: (ids) =>

@@ -9,7 +9,7 @@ import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued } from '../rows.ts'
 import { isFar, type Database, type LongRead } from './database.ts'
 import { conditions } from './keyed.ts'
-import type { Row, Sql, Statements } from './statements.ts'
+import type { Sql, Statements, Tuple } from './statements.ts'
 import { tables } from './tables.ts'
 
 /** Channels with pending rows, by one index seek per channel. */
@@ -182,16 +182,14 @@ function pending(
     return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
   }
   const except = new Set(exceptAccounts)
-  const accounts = sql.rows(pendingAccounts, channelId).map((row) => String(row['id']))
-  const open = accounts.filter((account) => !except.has(account))
+  const open = sql.texts(pendingAccounts, channelId).filter((account) => !except.has(account))
   if (open.length === 0) return []
   const statement = pendingOf(channelId, open, limit, exceptHistorical)
   return sql.docs(statement.sql, ...statement.values) as OutboxRecord[]
 }
 
-function backlogOf(row: Row | null): Backlog {
-  const oldest = row?.['oldest']
-  return { pending: Number(row?.['pending'] ?? 0), oldestAt: typeof oldest === 'number' ? oldest : null }
+function backlogOf([pending = 0, oldest]: Tuple = []): Backlog {
+  return { pending: Number(pending), oldestAt: typeof oldest === 'number' ? oldest : null }
 }
 
 function requeue(sql: Statements, query: RowQuery, now: number, limit: number) {
@@ -224,14 +222,14 @@ async function skipPending(
 export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore {
   return {
     ...outboxBasics(keyed),
-    channels: () => db.read(() => db.rows(pendingChannels).map((row) => String(row['id']))),
+    channels: () => db.read(() => db.texts(pendingChannels)),
     pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
       db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),
     backlog: (channelId) =>
-      db.read(() => backlogOf(channelId === null ? db.row(wholeBacklog) : db.row(backlog, channelId))),
+      db.read(() => backlogOf(channelId === null ? db.tuple(wholeBacklog) : db.tuple(backlog, channelId))),
     late: (developerId, limit) =>
       db.read(() =>
-        db.rows(late, developerId, limit).map((row) => ({ channelId: String(row['id']), ...backlogOf(row) })),
+        db.tuples(late, developerId, limit).map(([id, ...counts]) => ({ channelId: String(id), ...backlogOf(counts) })),
       ),
     // after a power loss, the callback of a lost result is sent again under the same webhook-id
     record: (results) =>

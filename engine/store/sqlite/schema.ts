@@ -253,8 +253,8 @@ function contactsByAccount(sql: Statements): void {
   const oldestAccount = 'SELECT id FROM accounts WHERE user_id = ? ORDER BY created_at, id LIMIT 1'
   for (const [id] of sql.tuples('SELECT id FROM contacts')) {
     const contact = sql.doc('SELECT doc FROM contacts WHERE id = ?', id ?? null) as SummedContact
-    const oldest = sql.row(oldestAccount, contact.userId)
-    for (const part of splitContact(contact, oldest === null ? null : String(oldest['id'])))
+    const [oldest = null] = sql.texts(oldestAccount, contact.userId)
+    for (const part of splitContact(contact, oldest))
       sql.run(insert, JSON.stringify(part), foldCase(`${part.name}\n${part.email}`))
   }
   sql.script(contactIndexes)
@@ -320,13 +320,12 @@ export async function migrate(database: Database, path: string): Promise<void> {
 const factsTable = 'CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID'
 
 export function readFact(sql: Statements, name: string): string | null {
-  const row = sql.row('SELECT value FROM facts WHERE name = ?', name)
-  return row === null ? null : String(row['value'])
+  return sql.texts('SELECT value FROM facts WHERE name = ?', name)[0] ?? null
 }
 
 /** Names of facts with the prefix. */
 export function factsLike(sql: Statements, prefix: string): string[] {
-  return sql.rows('SELECT name FROM facts WHERE instr(name, ?) = 1', prefix).map((row) => String(row['name']))
+  return sql.texts('SELECT name FROM facts WHERE instr(name, ?) = 1', prefix)
 }
 
 /** null deletes the fact. */

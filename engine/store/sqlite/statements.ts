@@ -5,10 +5,10 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
 
 export type Value = SQLInputValue
-export type Row = Record<string, SQLOutputValue>
 
-/** Rows as arrays of their columns. */
-export type Tuples = readonly (readonly SQLOutputValue[])[]
+/** A row as the array of its columns. */
+export type Tuple = readonly SQLOutputValue[]
+export type Tuples = readonly Tuple[]
 
 export interface Sql {
   readonly sql: string
@@ -25,28 +25,27 @@ const kept = 400
 
 /** Synchronous reads and writes inside a step. */
 export function createStatements(database: DatabaseSync) {
-  const byName = createCache(database, false)
-  const byIndex = createCache(database, true)
-  const tuples = (sql: string, ...values: readonly Value[]) => byIndex(sql).all(...values) as unknown as Tuples
-  const first = (sql: string, values: readonly Value[]): unknown => {
-    const row = byIndex(sql).get(...values) as unknown as readonly SQLOutputValue[] | undefined
-    return row?.[0]
-  }
+  const prepared = createCache(database)
+  const tuples = (sql: string, ...values: readonly Value[]) => prepared(sql).all(...values) as unknown as Tuples
+  const tuple = (sql: string, ...values: readonly Value[]) =>
+    prepared(sql).get(...values) as unknown as Tuple | undefined
   return {
     /** First column of the first row, parsed as JSON; null = no row. */
     doc: (sql: string, ...values: readonly Value[]): unknown => {
-      const text = first(sql, values)
+      const text = tuple(sql, ...values)?.[0]
       return typeof text === 'string' ? (JSON.parse(text) as unknown) : null
     },
     /** First column of every row, parsed as JSON. */
     docs: (sql: string, ...values: readonly Value[]) => parsed(tuples(sql, ...values)),
     tuples,
-    row: (sql: string, ...values: readonly Value[]): Row | null => byName(sql).get(...values) ?? null,
-    rows: (sql: string, ...values: readonly Value[]): Row[] => byName(sql).all(...values),
+    /** The first row; undefined = no row. */
+    tuple,
+    /** The first column of every row. */
+    texts: (sql: string, ...values: readonly Value[]) => tuples(sql, ...values).map(([text]) => String(text)),
     /** The number in the first column of the first row; 0 = no row or NULL. */
-    number: (sql: string, ...values: readonly Value[]) => Number(first(sql, values) ?? 0),
+    number: (sql: string, ...values: readonly Value[]) => Number(tuple(sql, ...values)?.[0] ?? 0),
     /** Number of rows changed. */
-    run: (sql: string, ...values: readonly Value[]) => Number(byName(sql).run(...values).changes),
+    run: (sql: string, ...values: readonly Value[]) => Number(prepared(sql).run(...values).changes),
     /** Runs several statements without values. */
     script: (sql: string) => database.exec(sql),
   }
@@ -54,13 +53,13 @@ export function createStatements(database: DatabaseSync) {
 
 export type Statements = ReturnType<typeof createStatements>
 
-function createCache(database: DatabaseSync, asArrays: boolean): (sql: string) => StatementSync {
+function createCache(database: DatabaseSync): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>()
   return (sql) => {
     const known = statements.get(sql)
     if (known) return known
     const statement = database.prepare(sql)
-    statement.setReturnArrays(asArrays)
+    statement.setReturnArrays(true)
     statements.set(sql, statement)
     const [oldest] = statements.keys()
     if (statements.size > kept && oldest !== undefined) statements.delete(oldest)

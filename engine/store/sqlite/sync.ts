@@ -40,8 +40,8 @@ function findHolders(sql: Statements, batch: SyncBatch): Holder[] {
   const validities = new Set([cursorAfter.uidValidity, ...added.map(({ placement }) => placement.uidValidity)])
   return [...validities].flatMap((uidValidity) =>
     sql
-      .rows(holders, folderId, uidValidity, uids)
-      .map((row) => ({ id: String(row['message_id']), uid: Number(row['uid']), uidValidity })),
+      .tuples(holders, folderId, uidValidity, uids)
+      .map(([uid, messageId]) => ({ id: String(messageId), uid: Number(uid), uidValidity })),
   )
 }
 

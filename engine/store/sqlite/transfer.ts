@@ -8,7 +8,7 @@ import type { StoreTransfer, TransferName, TransferRecords } from '../transfer.t
 import { openDatabase, type Database } from './database.ts'
 import { createUnit } from './messages.ts'
 import { factsLike, migrate, readFact, refuseUnfinished, saveFact } from './schema.ts'
-import type { Row, Statements } from './statements.ts'
+import type { Statements } from './statements.ts'
 import { tables, type Table } from './tables.ts'
 
 interface Side<R> {
@@ -16,41 +16,42 @@ interface Side<R> {
   write(sql: Statements, record: R): void
 }
 
-/** A table with row ids, walked in the order of insertion. */
-function walked<R>(table: string, read: (sql: Statements, row: Row) => R): Side<R>['export'] {
-  const select = `SELECT rowid AS at, doc FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?+0`
+/** A table with row ids, in the order of insertion. */
+function walked<R>(table: string, read: (sql: Statements, doc: unknown) => R): Side<R>['export'] {
+  const select = `SELECT rowid, doc FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?+0`
   return (sql, after, limit) => {
-    const rows = sql.rows(select, Number(after ?? 0), limit)
-    const last = rows.length === limit ? rows.at(-1) : undefined
-    return { records: rows.map((row) => read(sql, row)), next: last ? String(last['at']) : null }
+    const rows = sql.tuples(select, Number(after ?? 0), limit)
+    const [at] = rows.length === limit ? (rows.at(-1) ?? []) : []
+    const records = rows.map(([, doc]) => read(sql, JSON.parse(String(doc))))
+    return { records, next: at === undefined ? null : String(at) }
   }
 }
 
 function whole<R>(table: Table<R>): Side<R> {
-  return { export: walked(table.name, (_, row) => JSON.parse(String(row['doc'])) as R), write: table.put }
+  return { export: walked(table.name, (_, record) => record as R), write: table.put }
 }
 
 function putMark(sql: Statements, accountId: string, key: string): void {
   sql.run('INSERT OR REPLACE INTO contact_marks (account_id, key) VALUES (?, ?)', accountId, key)
 }
 
-/** A contact and the marks of its messages are one transaction here: there are none without their messages. */
+/** Contacts and the marks of messages are stored in one transaction, so that no mark lacks its message. */
 const contacts: Side<CountedContact> = {
-  export: walked('contacts', (_, row) => ({ contact: JSON.parse(String(row['doc'])) as StoredContact, counted: [] })),
+  export: walked('contacts', (_, contact) => ({ contact: contact as StoredContact, counted: [] })),
   write: (sql, { contact, counted }) => {
     tables.contacts.put(sql, contact)
     for (const key of counted) putMark(sql, contact.accountId, key)
   },
 }
 
-/** A message's marks begin with its id and a colon, which a semicolon follows. */
+/** The marks of a message begin with its id and a colon; the next character is the semicolon. */
 const marksOf = 'SELECT key FROM contact_marks WHERE account_id = ? AND key > ? AND key < ?'
 
-function readMessage(sql: Statements, row: Row): CountedMessage {
-  const message = JSON.parse(String(row['doc'])) as MessageRecord
+function readMessage(sql: Statements, doc: unknown): CountedMessage {
+  const message = doc as MessageRecord
   const { id, accountId } = message
-  const marks = sql.rows(marksOf, accountId, `${id}:`, `${id};`)
-  return { message, counted: marks.map((mark) => String(mark['key']).slice(id.length + 1)) }
+  const marks = sql.texts(marksOf, accountId, `${id}:`, `${id};`)
+  return { message, counted: marks.map((key) => key.slice(id.length + 1)) }
 }
 
 function writeMessage(sql: Statements, { message, counted }: CountedMessage): void {
@@ -60,15 +61,13 @@ function writeMessage(sql: Statements, { message, counted }: CountedMessage): vo
   for (const kind of counted) putMark(sql, message.accountId, `${message.id}:${kind}`)
 }
 
-/** They live for minutes, so all come in one page. One that is valid must not be used again elsewhere. */
+/** Nonces live for minutes, so one page has all. A valid nonce must not be usable in the other store. */
 const nonces: Side<NonceRow> = {
   export: (sql) => {
-    const rows = sql.rows('SELECT api_key, nonce, timestamp, expires_at FROM nonces WHERE expires_at > ?', Date.now())
-    const records = rows.map((row): NonceRow => ({
-      apiKey: String(row['api_key']),
-      nonce: String(row['nonce']),
-      timestamp: Number(row['timestamp']),
-      expiresAt: Number(row['expires_at']),
+    const select = 'SELECT api_key, nonce, timestamp, expires_at FROM nonces WHERE expires_at > ?'
+    const records = sql.tuples(select, Date.now()).map(([apiKey, nonce, timestamp, expiresAt]) => ({
+      ...{ apiKey: String(apiKey), nonce: String(nonce) },
+      ...{ timestamp: Number(timestamp), expiresAt: Number(expiresAt) },
     }))
     return { records, next: null }
   },
