@@ -1,7 +1,6 @@
 /**
- * Configuration: environment → zod → one frozen object. Each key is described here once; the table of
- * docs/configuration.md is printed from `configTable()` and a test keeps the two equal. A wrong value stops the start
- * with one clear line (AppError `bad_request`).
+ * Configuration: environment → zod → one frozen object. `configTable()` prints docs/configuration.md from the keys
+ * here; a test keeps the two equal. A wrong value stops the start with one line (AppError `bad_request`).
  */
 import { z } from 'zod'
 import { AppError } from './errors.ts'
@@ -16,17 +15,14 @@ export function parseDuration(text: string): number {
   return Math.round(Number(match[1]) * (unitMs[match[2] ?? 's'] ?? 1000))
 }
 
-/**
- * Longest wait of a timer that is accepted: setTimeout overflows at 2^31 ms (24.8 days) and fires at once. What is only
- * compared with the clock may be longer.
- */
+/** setTimeout overflows at 2^31 ms (24.8 days), and fires at once. Ages, which have no timer, may be longer. */
 const longestTimer = '24d'
 const longestAge = '36500d'
 
-/** #rrggbb: it goes into a style sheet as it is. */
+/** Whether the text is #rrggbb, which is safe in a style sheet. */
 export const isColor = (text: string): boolean => /^#[0-9a-f]{6}$/i.test(text)
 
-/** `read` throws a plain Error for what cannot be used; its message is the key's problem. */
+/** `read` throws a plain Error with the problem of the key. */
 function textKey<T>(fallback: string, read: (text: string) => T) {
   return z
     .string()
@@ -41,23 +37,17 @@ function textKey<T>(fallback: string, read: (text: string) => T) {
     })
 }
 
-/**
- * A duration from `minimum` to `maximum`, both as one writes them. A key whose value feeds a timer keeps the default
- * maximum.
- */
+/** A duration from `minimum` to `maximum`, both as text. The key of a timer keeps the default maximum. */
 function durationKey(fallback: string, minimum: string, maximum = longestTimer) {
   return textKey(fallback, durationIn(minimum, maximum))
 }
 
-/** Several of them, separated by commas. */
+/** Durations separated by commas. */
 function durationsKey(fallback: string, minimum: string) {
   return textKey(fallback, (text) => parseDurations(text, minimum, longestTimer))
 }
 
-/**
- * A comma list of durations, each from `minimum` to `maximum` as one writes them. Throws a plain Error that names the
- * bad one.
- */
+/** Durations separated by commas, each from `minimum` to `maximum`. Throws a plain Error that names the bad one. */
 export function parseDurations(text: string, minimum: string, maximum: string): number[] {
   return text.split(',').map(durationIn(minimum, maximum))
 }
@@ -94,7 +84,7 @@ const optionalText = z
   .optional()
   .transform((text) => (text === undefined || text.trim() === '' ? null : text.trim()))
 
-/** Guessed at from outside. The error does not repeat the text. */
+/** Attackers guess at these secrets. The error does not repeat the text. */
 const shortestSecret = 16
 const optionalSecret = optionalText.refine((text) => text === null || text.length >= shortestSecret, {
   error: `expected at least ${shortestSecret} characters`,
@@ -360,10 +350,10 @@ export type ConfigKey = keyof Keys
 /** All settings by their environment name; durations in milliseconds. */
 export type Config = { readonly [K in ConfigKey]: z.output<Keys[K][0]> }
 
-/** Of the tests, and of the command line (api/cli). */
+/** Keys of the tests and of the command line (api/cli). */
 const others: ReadonlySet<string> = new Set(['MAILROOM_REQUIRE', 'MAILROOM_URL', 'MAILROOM_ADMIN_TOKEN'])
 
-/** Reads and checks the environment. Throws AppError `bad_request` with one line that names every wrong key. */
+/** Reads and checks the environment. AppError `bad_request`, one line that names every wrong key. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const values: Record<string, unknown> = {}
   const problems: string[] = []
@@ -381,7 +371,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   if (problems.length === 0 && (config.MAILROOM_API_KEY === null) !== (config.MAILROOM_API_SECRET === null)) {
     problems.push('MAILROOM_API_KEY and MAILROOM_API_SECRET: set both or none')
   }
-  // A nonce that is forgotten while its timestamp is still accepted, on either side of our clock, can be used again.
+  // A nonce that is forgotten while its timestamp is still accepted (a window before and after now) could be reused.
   if (problems.length === 0 && config.MAILROOM_OAUTH_NONCE_TTL < 2 * config.MAILROOM_OAUTH_WINDOW) {
     problems.push('MAILROOM_OAUTH_NONCE_TTL: must be at least twice MAILROOM_OAUTH_WINDOW')
   }
@@ -389,7 +379,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return config
 }
 
-/** One row per key for docs/configuration.md: name, default as one would write it, meaning. */
+/** One row per key for docs/configuration.md; `fallback` is the default as text. */
 export function configTable(): readonly Readonly<Record<'name' | 'fallback' | 'meaning', string>>[] {
   return Object.entries(keys).map(([name, [schema, meaning]]) => ({ name, fallback: defaultText(schema), meaning }))
 }

@@ -1,6 +1,4 @@
-/**
- * Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else.
- */
+/** Wires the engine: store, secrets, accounts, webhooks and the rest. Starts and stops it. */
 import type { RequestListener } from 'node:http'
 import { createAccounts, type Accounts } from './accounts/index.ts'
 import { createBackups, type Backups } from './backup.ts'
@@ -54,21 +52,19 @@ export interface Engine {
   readonly store: KeptStore
   readonly sealer: Sealer
   readonly http: HttpClient
-  /** Other nodes that share the store. */
+  /** HTTP to the other nodes. */
   readonly peers: Peers
-  /** The counts of limits that hold over all nodes. */
+  /** Counts of limits that hold over all nodes. */
   readonly uses: Uses
-  /** Questions to all nodes, this one too, about their own actors and figures. */
   readonly everyNode: EveryNode
   readonly budget: Budget
   readonly developers: Developers
-  /** The console's password and sessions, tokens of the admin API. */
   readonly operators: Operators
   readonly revocations: Revocations
   readonly mailboxes: Mailboxes
-  /** What connect tokens make. */
+  /** Connect tokens and the connect wizard. */
   readonly connect: Connect
-  /** How the connect wizard looks. */
+  /** Look of the connect wizard. */
   readonly brand: Brand
   readonly accounts: Accounts
   readonly webhooks: Webhooks
@@ -78,46 +74,42 @@ export interface Engine {
   /** Figures of the last hour. */
   readonly history: History
   readonly backups: Backups
-  /** What operators have set. */
   readonly settings: Settings
-  /** What waits in the outbox, of all channels; a few seconds old at most. */
+  /** Pending callbacks of all channels, a few seconds old at most. */
   backlog(): Promise<Backlog>
-  /**
-   * MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a
-   * call names.
-   */
+  /** MAILROOM_PUBLIC_URL, or the address of this process: for links, whatever Host a call names. */
   baseUrl(): string
-  /** Where clients reach us, for links in callbacks; set once the port is known. MAILROOM_PUBLIC_URL wins. */
+  /** Sets the address of this process, once the port is known. MAILROOM_PUBLIC_URL wins. */
   setBaseUrl(url: string): void
   /**
-   * Starts every actor of the slots that this process takes. Resolves when all are started. With MongoDB `listener`
-   * answers what other nodes pass on.
+   * Starts the actors of the slots that this process takes. Resolves when all have started. With MongoDB `listener`
+   * answers calls that other nodes pass on.
    */
   start(listener?: RequestListener): Promise<void>
-  /** From now on not ready: the process is about to end. Calls are still served. */
+  /** Makes `ready` false. Calls are still served. */
   drain(): void
   /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
   stop(): Promise<void>
-  /** true when the store takes writes, the actors are started, and the process is not about to end. */
+  /** Whether the store takes writes, the actors have started, and `drain` was not called. */
   ready(): Promise<boolean>
 }
 
 export interface EngineDeps {
   readonly config: Config
   readonly log: Logger
-  /** The process is this engine's alone: it is measured, and its event loop is watched. */
+  /** No other engine is in this process: its memory and event loop are measured. */
   readonly ownsProcess?: boolean
-  /** Of the API's server, for the metrics. */
+  /** Connections of the API's server, for the metrics. */
   readonly connections?: ConnectionCounts
-  /** Where discovery looks instead of the network's DNS and HTTP. */
+  /** Replaces DNS and HTTP of discovery. */
   readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'probe' | 'resolver'>>
   /** Ends the wait for a store that is away, or that another process serves. */
   readonly signal?: AbortSignal
-  /** Another process has taken the store over (MongoDB): this one has to end. */
+  /** Called when other nodes have taken this process for dead (MongoDB): it must end. */
   readonly lost?: () => void
 }
 
-/** Webhooks ask accounts for bodies, accounts give changes to webhooks: each needs the other. */
+/** Accounts and webhooks need each other: webhooks fetch bodies from accounts, accounts give changes to webhooks. */
 function mailOf(accounts: () => Accounts): Mail {
   return {
     fetchParts: (...request) => accounts().fetchParts(...request),
@@ -127,7 +119,7 @@ function mailOf(accounts: () => Accounts): Mail {
   }
 }
 
-/** Opens the store and wires the parts; starts nothing. Rejects with `bad_request` for a setting that cannot work. */
+/** Opens the store and wires the parts; starts nothing. `bad_request` for a setting that cannot work. */
 export async function createEngine({
   config: configured,
   log,
@@ -166,7 +158,7 @@ export async function createEngine({
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
   const tracing = await createTracing(config, log)
-  // A step that the store has given up ends when its last request does.
+  // A store step may still run after its deadline, until the deadline of its last request.
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
   const peers = createPeers(sealer.derive('nodes'), sealer.deriveFormer('nodes'))
   const uses = createUses({ nodes: store.nodes, tellAll: (told) => everyNode.tell('uses', told) })
@@ -193,7 +185,7 @@ export async function createEngine({
 
 type Base = Pick<Engine, 'config' | 'store' | 'sealer'>
 
-/** Who may call, and what ends with that. `changed`: of a developer's secret, or of whether the key is in force. */
+/** Developers, operators and revocations. `changed`: called when a secret changes, or whether a key is in force. */
 function createKeys({ store, sealer, config }: Base, changed: (developerId: string) => void) {
   const revocations = createRevocations()
   const keyChanged = (developer: DeveloperRecord): void => {
@@ -204,7 +196,7 @@ function createKeys({ store, sealer, config }: Base, changed: (developerId: stri
   return { developers, operators: createOperators({ store, config, ended: revocations.end }), revocations }
 }
 
-/** OAuth: access tokens for the accounts, and how an end user's consent comes in. */
+/** OAuth: access tokens for the accounts, and the sign-in of end users. */
 function createSignIn({ store, sealer, config, http }: Base & Pick<Engine, 'http'>) {
   const servers = createOAuthServers({ config, http })
   const tokens = createTokens({ store, sealer, servers })
@@ -218,7 +210,7 @@ type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
   readonly undo: Undo
 }
 
-/** Where this process listens for other nodes; null = it has none. */
+/** Listens for other nodes, and returns the address; null = there are no other nodes. */
 async function listenForNodes(
   { config, log, store, peers }: Parts,
   listener: RequestListener | undefined,

@@ -1,6 +1,6 @@
 /**
- * The one error type. Everything that fails on purpose fails with an AppError, whose code tells a program
- * what happened and whose message tells a person. Never match on the message.
+ * AppError, the error of every failure that is expected: its code is for programs, its message for people. Never match
+ * on the message. And the classification of Node's own errors.
  */
 import { failureClasses as classes, type FailureClass } from '../machines/events.ts'
 
@@ -13,9 +13,7 @@ interface CodeFacts {
   readonly retryable: boolean
 }
 
-/**
- * Every code with the HTTP status it is answered with, whose fault it is, and whether the same call may succeed later.
- */
+/** Every code with its HTTP status, its fault, and whether the same call may succeed later. */
 export const errorCodes = {
   // the caller
   bad_request: { status: 400, fault: 'caller', retryable: false },
@@ -25,14 +23,14 @@ export const errorCodes = {
   not_found: { status: 404, fault: 'caller', retryable: false },
   method_not_allowed: { status: 405, fault: 'caller', retryable: false },
   conflict: { status: 409, fault: 'caller', retryable: false },
-  /** It was there, and is used up or too old. */
+  /** Used up or too old. */
   gone: { status: 410, fault: 'caller', retryable: false },
   too_large: { status: 413, fault: 'caller', retryable: false },
   rate_limited: { status: 429, fault: 'caller', retryable: true },
-  /** There are as many as there may be: no wait helps. */
+  /** A limit on the number of records: a later call fails too. */
   too_many: { status: 429, fault: 'caller', retryable: false },
   private_address: { status: 400, fault: 'caller', retryable: false },
-  // mail servers and receivers; the first block is the failure classes of an IMAP account
+  // mail servers and receivers; among them the failure classes of an IMAP account
   auth_rejected: { status: 503, fault: 'remote', retryable: false },
   auth_unavailable: { status: 503, fault: 'remote', retryable: true },
   consent_lost: { status: 503, fault: 'remote', retryable: false },
@@ -49,7 +47,6 @@ export const errorCodes = {
   // us
   busy: { status: 503, fault: 'us', retryable: true },
   store_unavailable: { status: 503, fault: 'us', retryable: true },
-  /** Its message says why. */
   backup_failed: { status: 503, fault: 'us', retryable: true },
   lease_lost: { status: 503, fault: 'us', retryable: true },
   shutting_down: { status: 503, fault: 'us', retryable: true },
@@ -60,15 +57,15 @@ export type ErrorCode = keyof typeof errorCodes
 
 export type { FailureClass }
 
-/** The failure classes that an email account's status and its resume record may carry; each is an error code. */
+/** The failure classes of email accounts; each is an error code. */
 export const failureClasses: readonly (FailureClass & ErrorCode)[] = classes
 
 export interface AppErrorOptions {
-  /** The error underneath, for the log only. */
+  /** For the log only. */
   readonly cause?: unknown
   /** Facts for programs: parameter, kind, id, baseString, connectionLog … Never secrets. */
   readonly details?: Readonly<Record<string, unknown>>
-  /** How long the caller should wait before it tries again, in milliseconds. */
+  /** Time until the caller should try again. */
   readonly retryAfterMs?: number
 }
 
@@ -79,7 +76,7 @@ export class AppError extends Error {
   readonly retryAfterMs: number | null
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
-    // What is no fault of ours is no bug: nobody looks at its stack, which costs as much as the rest of the answer.
+    // Only our own faults need a stack, which costs as much as the rest of an error answer.
     const { stackTraceLimit } = Error
     if (errorCodes[code].fault !== 'us') Error.stackTraceLimit = 0
     super(message, { cause: options.cause })
@@ -102,17 +99,17 @@ export class AppError extends Error {
   }
 }
 
-/** `<kind> <id> is invalid`, the answer for every unknown id. */
+/** The error of every unknown id. */
 export function notFound(kind: string, id: string): AppError {
   return new AppError('not_found', `${kind} ${id} is invalid`, { details: { kind, id } })
 }
 
-/** A missing or malformed parameter, named. */
+/** The error of a missing or malformed parameter. */
 export function badParameter(parameter: string, problem: string): AppError {
   return new AppError('bad_request', `${parameter}: ${problem}`, { details: { parameter } })
 }
 
-/** `too_many`, which names the setting, when there are as many of `what` as the setting allows; 0 = any number. */
+/** Throws `too_many`, which names the setting, when `there` has reached it; 0 = no limit. */
 export function checkLimit<S extends string>(
   config: Readonly<Record<S, number>>,
   setting: S,
@@ -128,7 +125,7 @@ export function isAppError(error: unknown, code?: ErrorCode): error is AppError 
   return error instanceof AppError && (code === undefined || error.code === code)
 }
 
-/** Any thrown value as an AppError; what is not one already becomes `internal` with the original as its cause. */
+/** The thrown value if it is an AppError, else `internal` with the value as its cause. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   return new AppError('internal', 'internal error', { cause: error })
@@ -138,24 +135,24 @@ const handshakeCodes = /^(?:ERR_(?:TLS|SSL|OSSL)_|EPROTO$)/
 const certificateCodes =
   /^(?:CERT_|CRL_|ERROR_IN_C|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_)/
 
-/** `UNSPECIFIED`: something is wrong with the certificate for which OpenSSL has words, and Node no code. */
+/** Whether an error code of Node means TLS. `UNSPECIFIED`: a certificate error that only OpenSSL has a name for. */
 export function isTlsCode(code: string): boolean {
   return code === 'UNSPECIFIED' || handshakeCodes.test(code) || certificateCodes.test(code)
 }
 
-/** The error's own code (ECONNREFUSED, ENOTFOUND …); of an AggregateError (happy eyeballs) that of its first member. */
+/** The error's code (ECONNREFUSED, ENOTFOUND …), or that of the first error of an AggregateError (happy eyeballs). */
 export function errnoOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null
   if ('code' in error && typeof error.code === 'string') return error.code
   return error instanceof AggregateError ? errnoOf(error.errors[0]) : null
 }
 
-/** What name servers say of a host; all else that a look-up fails with is a shortage of this machine. */
+/** Codes by which name servers answer about a host. Any other code of a look-up is a shortage of this machine. */
 const nameServerCodes = /^(ENOTFOUND|ENODATA|EAI_.*)$/
 
 /**
- * `busy`: this process or its machine has no file left to open. A look-up tells it by what the resolver makes of
- * it (EBUSY and EINVAL with the modules of nsswitch.conf). null = the error says something else.
+ * `busy` when this process or its machine has no file left to open; null = another error. In a look-up the resolver
+ * turns that into codes of its own (EBUSY and EINVAL with the modules of nsswitch.conf).
  */
 export function shortageOf(cause: unknown): AppError | null {
   const errno = errnoOf(cause)

@@ -1,4 +1,4 @@
-/** All that api/ and main may see of the engine. */
+/** The public names of the engine: api/ and main import no other file of it. */
 export { type Arrow, type Drawing, drawings, eventsOf, statesOf } from '../machines/drawing.ts'
 export { shownStates } from '../machines/view.ts'
 export { conditions } from '../machines/events.ts'

@@ -1,12 +1,11 @@
 /**
- * What the engine does with its store by itself.
+ * Maintenance of the store.
  *
- * Retention, in small steps, now and then: rows that have been kept long enough go, and what is left of things that are
- * gone. Nonces and connect tokens are not here: each store lets them go by their own date.
+ * Retention removes rows that are old enough, and rows of removed records, in small steps every ten minutes. Nonces and
+ * connect tokens are not here: each store removes them by their own date.
  *
- * Recount, once, beside all else: contacts of email accounts from before everybody in a message was counted. At that
- * time only senders were. The mail that is in the index is gone through once more. The store counts each message once,
- * so what is cut short begins again.
+ * The recount counts contacts of email accounts from a version that counted only senders. It reads the index once more
+ * per account. The store counts each message once, so an interrupted recount begins again.
  */
 import { removeOrphans } from './accounts/pool.ts'
 import { ownerOf } from './accounts/write.ts'
@@ -29,7 +28,7 @@ interface RetentionDeps {
   readonly log: Logger
 }
 
-/** Starts it; answers the way to stop it, which resolves when nothing is under way. */
+/** Starts the retention. Returns a function that stops it, and resolves when the current run has ended. */
 export function startRetention(deps: RetentionDeps): () => Promise<void> {
   const stop = new AbortController()
   let orphansAfter: string | null = null
@@ -39,7 +38,7 @@ export function startRetention(deps: RetentionDeps): () => Promise<void> {
     if (!stop.signal.aborted) orphansAfter = await tidyUp(deps, orphansAfter)
     running = null
   }
-  // Once for all nodes.
+  // One node does it for all.
   const isOurs = (): boolean => deps.store.nodes.ownsSlot(0)
   const timer = setInterval(() => void (isOurs() && (running ??= run())), everyMs)
   timer.unref()
@@ -64,7 +63,7 @@ async function sweepAll({ store, config, log }: RetentionDeps, signal: AbortSign
   }
 }
 
-/** Never rejects. Answers where it goes on with the accounts, a page at a time. */
+/** Never rejects. Looks at one page of accounts, and returns the start of the next one. */
 async function tidyUp({ store, log }: RetentionDeps, after: string | null): Promise<string | null> {
   try {
     const rows = await store.tidy()
@@ -77,7 +76,7 @@ async function tidyUp({ store, log }: RetentionDeps, after: string | null): Prom
   }
 }
 
-/** `expire` removes rows from before a time, at most `limit`, and answers how many. */
+/** Removes rows in steps. `expire` removes at most `limit` rows from before a time, and returns their number. */
 async function sweep(
   expire: (before: number, limit: number) => Promise<number>,
   keepMs: number,
@@ -93,7 +92,7 @@ async function sweep(
 }
 
 const pageSize = 200
-/** After a failure of the store. */
+/** Wait after a failure of the store. */
 const againMs = 60_000
 
 interface RecountDeps {
@@ -101,7 +100,7 @@ interface RecountDeps {
   readonly log: Logger
 }
 
-/** Starts it; answers the way to stop it, which resolves when nothing is under way. */
+/** Starts the recount. Returns a function that stops it, and resolves when it has ended. */
 export function startRecount(deps: RecountDeps): () => Promise<void> {
   const stop = new AbortController()
   const done = recountAll(deps, stop.signal)
@@ -111,7 +110,7 @@ export function startRecount(deps: RecountDeps): () => Promise<void> {
   }
 }
 
-/** Never rejects. */
+/** Repeats the recount after failures, until it is done. Never rejects. */
 async function recountAll(deps: RecountDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
