@@ -1,6 +1,6 @@
 /**
- * Users and email accounts as whole business steps: checked first, tried against the mail server, then stored and
- * started. Nothing is half-created: what fails leaves no record.
+ * Creates, edits and removes users and email accounts. A step checks its input, tries the login at the mail server, and
+ * then stores and starts the account. A failed creation leaves no record.
  */
 import type { Accounts } from './accounts/index.ts'
 import type {
@@ -49,7 +49,7 @@ interface Given {
 }
 
 interface Deps extends Given {
-  /** What edits of one email account write follows one another. */
+  /** Writes of edits of one email account, one after the other. */
   readonly inOrder: ReturnType<typeof createExclusiveByKey>
 }
 
@@ -57,15 +57,15 @@ export function createMailboxes(given: Given) {
   const deps: Deps = { ...given, inOrder: createExclusiveByKey() }
   const { store, accounts, webhooks } = deps
   return {
-    /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
+    /** Tries the login. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
     createUser: (developer: DeveloperRecord, input: UserInput, steps: ConnectSteps = {}) =>
       createUser(deps, developer, input, steps),
     createAccount: (user: UserRecord, input: AccountInput, steps: ConnectSteps = {}) =>
       createAccount(deps, user, input, steps),
     /**
-     * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or
-     * username is another mailbox: nothing that was read of the former one is served any more, all is read anew.
-     * `conflict` when another edit has written settings meanwhile that were not those of the trial.
+     * Tries new credentials or login settings; a soft failure leaves the account as it was. Another host or username is
+     * another mailbox: mail of the former one is not served any more, and the new one is read from the start.
+     * `conflict` when another edit has written other login settings during the trial.
      */
     async editAccount(
       account: AccountRecord,
@@ -84,7 +84,7 @@ export function createMailboxes(given: Given) {
       return edited
     },
 
-    /** A status callback URL is for accounts that are added from then on. */
+    /** A status callback URL applies to accounts that are added later. */
     async editUser(user: UserRecord, edit: UserEdit): Promise<UserRecord> {
       await checkStatusUrl(deps, edit)
       const edited = await store.users.edit(user.id, edit)
@@ -95,7 +95,7 @@ export function createMailboxes(given: Given) {
     async removeUser(user: UserRecord): Promise<void> {
       const owned = await store.accounts.listByUser(user.id)
       await Promise.all(owned.map((account) => accounts.stop(account.id)))
-      // Again afterwards: an account may have come, or its actor may have started, while the others were stopped.
+      // Stops all again: an account may have been added, or its actor started, since the first stop.
       const taken = await store.users.remove(user.id)
       await Promise.all([...new Set([...owned.map(({ id }) => id), ...taken])].map((id) => accounts.stop(id)))
       webhooks.forget(user.id)
@@ -104,7 +104,7 @@ export function createMailboxes(given: Given) {
     async removeAccount(account: AccountRecord): Promise<void> {
       await accounts.stop(account.id)
       await store.accounts.remove(account.id)
-      // Again: whoever created it may have started it after the first.
+      // Again: the call that created the account may have started it after the first stop.
       await accounts.stop(account.id)
       webhooks.forget(account.userId)
       await forgetAddress(store, account)
@@ -193,8 +193,8 @@ async function checkUrls(deps: Deps, edit: Pick<AccountEdit, 'statusCallbackUrl'
 }
 
 /**
- * Answers the input with the credential as it is afterwards. `owner`: the credential is that of an email account, which
- * keeps it whatever comes of the login.
+ * Tries the login, and returns the input with the credential after it, which the provider may have rotated. `owner`:
+ * the account whose stored credential is tried; it stores a rotated credential even when the login fails.
  */
 async function tryMailbox(
   deps: Deps,
@@ -249,14 +249,11 @@ function labelOf({ email, server }: AccountInput): string {
   return `${local || 'account'}::${providerName(server, email)}`
 }
 
-/**
- * A removal stops the actor once the account is gone. One that was through with that before the actor started is seen
- * here: the account is not there any more, and `not_found` is the answer.
- */
+/** Starts the actor. `not_found` when the account was removed meanwhile, because then no removal stops the actor. */
 async function startAccount({ accounts, store, webhooks }: Deps, account: AccountRecord): Promise<void> {
   accounts.start(account)
   webhooks.forget(account.userId)
-  // A database that does not answer now says nothing: the account was written.
+  // Without an answer of the store the account counts as there, since it was written.
   const gone = await store.accounts.get(account.id).then(
     (found) => found === null,
     () => false,
@@ -300,11 +297,11 @@ function newAccount(
 
 const loginSettings = ['server', 'port', 'useSsl', 'username'] as const
 
-/** A stored credential is never sent to another place: whoever knows the API key may not know the credential. */
+/** A stored credential is never sent to another server: a caller with the API key may not know the credential. */
 const credentialWords =
   'is required with another server, port, use_ssl or username: give the credential in the same call'
 
-/** A trial may take long, and holds no other edit up: what the account is by then is looked at afterwards. */
+/** A trial may take long and blocks no other edit, so the account is read again before the write. */
 async function editAccount(
   deps: Deps,
   account: AccountRecord,
@@ -337,7 +334,7 @@ async function editAccount(
     }
     const patch: AccountPatch = {
       ...(edit.email === undefined ? {} : { email: edit.email.toLowerCase() }),
-      // As they were tried: those that the edit does not name are the same by now.
+      // The tried settings; those outside the edit have not changed meanwhile.
       ...(reconnects ? settings : {}),
       ...(given === undefined ? {} : credentialPatch(deps.sealer, account.id, given)),
       ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),
@@ -356,7 +353,7 @@ async function writeEdit(deps: Deps, account: AccountRecord, patch: AccountPatch
   return edited
 }
 
-/** No actor is at work meanwhile; afterwards one is, whatever came of it. */
+/** Stops the actor, replaces the mailbox, and starts the actor also after a failure. */
 async function replaceMailbox(deps: Deps, account: AccountRecord, patch: AccountPatch): Promise<AccountRecord> {
   const { accounts, store } = deps
   const since = await readUntil(deps, account)
@@ -365,7 +362,7 @@ async function replaceMailbox(deps: Deps, account: AccountRecord, patch: Account
     const edited = await store.sync.replaceMailbox(account.id, patch, since)
     if (edited === null) throw notFound('email account', account.label)
     await startAccount(deps, edited)
-    // The others connect by themselves.
+    // Accounts that are not DISABLED connect by themselves.
     if (edited.status === 'DISABLED') accounts.wake(account.id)
     return edited
   } catch (error) {
@@ -376,7 +373,7 @@ async function replaceMailbox(deps: Deps, account: AccountRecord, patch: Account
   }
 }
 
-/** All that had arrived by then has been read. */
+/** Time until which all arrived mail has been read, in ms. */
 async function readUntil({ accounts, store }: Deps, account: AccountRecord): Promise<number> {
   const now = Date.now()
   if (accounts.view(account.id)?.tags.includes('watching') === true) return now

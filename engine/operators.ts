@@ -1,6 +1,6 @@
 /**
- * Operators: who looks after the installation. The console has one password, the admin API has tokens with scopes. The
- * store keeps hashes only, of sessions of the console too: any process that shares it knows them.
+ * Credentials of operators: the password and the sessions of the console, and the tokens of the admin API with their
+ * scopes. The store has only hashes of them, so any process that shares the store knows them.
  */
 import { createHash, randomBytes, scrypt } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -19,11 +19,11 @@ import { openOperators } from './store/sqlite/index.ts'
 export const operatorScopes = ['read', 'act', 'keys'] as const satisfies readonly OperatorScope[]
 
 export interface ConsoleSession {
-  /** The value of the cookie. */
+  /** Value of the cookie. */
   readonly id: string
-  /** What each form of the session has to send along. */
+  /** Each form of the session sends it. */
   readonly csrf: string
-  /** Names the session in the audit trail. */
+  /** Name of the session in the audit trail. */
   readonly label: string
   readonly endsAt: number
 }
@@ -37,55 +37,51 @@ interface Deps {
     'MAILROOM_ADMIN_PASSWORD' | 'MAILROOM_HOST' | 'MAILROOM_ADMIN_PORT' | 'MAILROOM_ADMIN_HOST'
   >
   readonly now?: () => number
-  /** Told of the label of a session or the id of a token that is over. */
+  /** Called with the label of an ended session or the id of a revoked token. */
   readonly ended?: (id: string) => void
 }
 
 const passwordId = 'console'
 const sessionMs = 12 * 3_600_000
-/** The oldest session ends when there are more. */
+/** The oldest session ends when a further one begins. */
 const mostSessions = 100
 
 const derive = promisify<string, Buffer, number, Buffer>(scrypt)
 
 export function createOperators({ store: { operators }, config, now = Date.now, ended = () => undefined }: Deps) {
-  // Another password ends the sessions of the one before.
+  // The password is in the hash: a new password ends all sessions.
   const hashOf = (id: string): string => tokenHash(`${id} ${config.MAILROOM_ADMIN_PASSWORD ?? ''}`)
   const sessions = createSessions({ operators, hashOf, now, ended })
   const host = config.MAILROOM_ADMIN_PORT === null ? config.MAILROOM_HOST : config.MAILROOM_ADMIN_HOST
   const consoleOn = config.MAILROOM_ADMIN_PASSWORD !== null || isLoopback(host)
   return {
-    /** false: there is no console, since no password is set and its host is not loopback. */
+    /** false = there is no console, because it has no password and its host is not loopback. */
     consoleOn,
-    /**
-     * Sees to the console's password. Answers it only when it was generated now: it is shown once. null with
-     * MAILROOM_ADMIN_PASSWORD, or when there is no console.
-     */
+    /** Generates the console's password if there is none. Returns a generated password, which is only shown here. */
     async ensurePassword(): Promise<string | null> {
       if (config.MAILROOM_ADMIN_PASSWORD !== null || !consoleOn || (await operators.get(passwordId)) !== null)
         return null
       const password = randomBytes(15).toString('base64url')
       const record = { id: passwordId, name: 'console', hash: await passwordHash(password), scopes: [] }
-      // Other nodes may start at the same time: the password of one is kept.
+      // Of nodes that start together, one stores its password.
       return (await operators.add({ ...record, createdAt: now(), revokedAt: null })) ? password : null
     },
-    /** Opens a session of 12 hours; null = the password is wrong. */
+    /** Opens a session of 12 hours; null = wrong password. */
     login: async (password: string) => (consoleOn && (await fits(password)) ? sessions.open() : null),
-    /** null = unknown or over. */
+    /** null = unknown or expired. */
     session: sessions.get,
-    /** Ends what is open in the session, here and at the revocation of a token. */
     logout: sessions.end,
-    /** The token in force; null = unknown or revoked. */
+    /** null = unknown or revoked token. */
     async authenticate(token: string): Promise<OperatorRecord | null> {
       const [, id] = /^mra_([0-9a-f]+)_/.exec(token) ?? []
       const record = id === undefined ? null : await operators.get(id)
       return record !== null && record.revokedAt === null && sameText(record.hash, tokenHash(token)) ? record : null
     },
-    /** Tokens, also revoked ones, oldest first. */
+    /** All tokens, revoked ones included, oldest first. */
     tokens: async ({ offset, limit }: Page = { offset: 0, limit: Infinity }) =>
       (await operators.list()).filter(isToken).slice(offset, offset + limit),
     token: tokenOf,
-    /** Answers the token itself, `mra_…`: it is shown once. `bad_request` without a scope: it could do nothing. */
+    /** Returns the token `mra_…`, which is only shown here. `bad_request` without a scope. */
     async createToken(name: string, scopes: readonly OperatorScope[]) {
       if (scopes.length === 0) throw badParameter('scopes', `expected one or more of ${operatorScopes.join(', ')}`)
       const id = newId()
@@ -104,7 +100,7 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
     },
   }
 
-  /** Also a revoked one; `not_found` for an unknown id. */
+  /** `not_found` for an unknown id. */
   async function tokenOf(id: string): Promise<OperatorRecord> {
     const known = await operators.get(id)
     if (known === null || !isToken(known)) throw notFound('token', id)
@@ -122,9 +118,8 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
 }
 
 /**
- * The first token of the admin API, for who can read the data directory. One row is written beside a service that may
- * be running: SQLite's own lock puts the two writes one after the other, and the service looks each token up when it is
- * used.
+ * Makes a token of the admin API for a person who can read the data directory, also while the service runs: SQLite
+ * locks each write, and the service reads a token at each use.
  */
 export async function createLocalToken(config: Config, name: string, scopes: readonly OperatorScope[]) {
   if (config.MONGODB_URI !== null)
@@ -148,7 +143,7 @@ export async function createLocalToken(config: Config, name: string, scopes: rea
   }
 }
 
-/** Of a token: neither the password nor a session has a scope. */
+/** Whether the record is a token: neither the password nor a session has scopes. */
 function isToken({ scopes }: OperatorRecord): boolean {
   return scopes.length > 0
 }
@@ -159,12 +154,11 @@ interface SessionDeps {
   readonly operators: Store['operators']
   readonly hashOf: (id: string) => string
   readonly now: () => number
-  /** Told of the label. */
   readonly ended: (label: string) => void
 }
 
 function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
-  /** The same object for each call: what a page shows once hangs on it. */
+  /** Each call gets the same object: the console keeps state of a session by it. */
   const known = new LRUCache<string, ConsoleSession>({ max: mostSessions })
   const recordId = ({ label }: Pick<ConsoleSession, 'label'>): string => sessionPrefix + label
   const sessionOf = (id: string, createdAt: number): ConsoleSession => {
@@ -182,7 +176,7 @@ function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
   return {
     async get(id: string): Promise<ConsoleSession | null> {
       const last = known.get(id)
-      // While the store is away a session that this process has seen is good until its time.
+      // While the store is away, a cached session is valid until its end.
       const createdAt = await recordOf(id).then(
         (record) => record?.createdAt ?? null,
         (error: unknown) => (last === undefined ? Promise.reject(toAppError(error)) : last.endsAt - sessionMs),
@@ -211,7 +205,7 @@ function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
   }
 }
 
-/** `forbidden`, naming the scope, unless the token has it. */
+/** Throws `forbidden`, which names the scope, unless the token has it. */
 export function checkScope(operator: OperatorRecord, scope: OperatorScope): void {
   if (operator.scopes.includes(scope)) return
   throw new AppError('forbidden', `Authorization: this token lacks the scope ${scope}`, {

@@ -1,7 +1,7 @@
 /**
- * Whether the store takes writes. Any call of it that fails for want of the database makes that doubtful at once; a
- * write on trial decides, at most one a second, and only when somebody asks. In doubt it is as large as a batch of new
- * mail: a few bytes still fit on a disk that is full.
+ * Whether the store takes writes. A store call that fails with `store_unavailable` makes it doubtful; a trial write
+ * decides, at most once a second, when a caller asks. In doubt the trial is as large as a batch of new mail, because a
+ * few bytes still fit on a full disk.
  */
 import { AppError, isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
@@ -16,7 +16,7 @@ const damageEveryMs = 60_000
 
 type StoreMetrics = Pick<Metrics, 'storeSeconds'>
 
-/** Each step of the store is measured, also one that fails. */
+/** Wraps the store: measures each call, and notices failed ones. */
 export function createReadiness(opened: Store, log: Logger, metrics: StoreMetrics) {
   let doubtful = false
   let last = { ok: true, at: -Infinity }
@@ -27,13 +27,13 @@ export function createReadiness(opened: Store, log: Logger, metrics: StoreMetric
     doubtful = true
     if (error.details.damaged !== true || performance.now() - toldOfDamage < damageEveryMs) return
     toldOfDamage = performance.now()
-    // A write on trial may well pass.
+    // The trial write may pass on a damaged file, so the damage is logged here.
     log.error({ err: error.cause ?? error }, 'the database file is damaged: a backup has to take its place')
   }
 
   async function tryWrite(): Promise<boolean> {
     const room = doubtful ? roomBytes : 0
-    // What fails from here on is news.
+    // A call that fails during the trial makes the store doubtful again.
     doubtful = false
     const failure: unknown = await opened.ping(room).then(
       () => null,
@@ -49,9 +49,9 @@ export function createReadiness(opened: Store, log: Logger, metrics: StoreMetric
   }
 
   return {
-    /** The same store; what fails there is noticed. */
+    /** The wrapped store. */
     store: noticing(opened, metrics, failed),
-    /** Never rejects; answers within 5 s. */
+    /** Never rejects; resolves within 5 s. */
     async writable(): Promise<boolean> {
       if (!opened.nodes.mayWrite()) return false
       const isKnown = performance.now() - last.at < everyMs && trial === null
@@ -62,7 +62,7 @@ export function createReadiness(opened: Store, log: Logger, metrics: StoreMetric
 
 type Method = (...args: never[]) => Promise<unknown>
 
-/** Names of the methods that only read; contacts.count writes. */
+/** Names of methods that only read. */
 const reading =
   /^(?:get|find|findAll|first|list|listBy\w+|by[A-Z]\w*|page|count|counts|totals|version|existing|gone|older|picked|everywhere|known\w+|since|ofMessage|lastSeq|channels|pending|backlog|late|search|scan|places|several)$/
 
@@ -70,7 +70,7 @@ export function kindOf(part: string, method: string): 'read' | 'write' {
   return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'
 }
 
-/** A process that was stopped for long: other nodes may have taken its work. */
+/** The answer to a write while other nodes may have taken this process for dead. */
 const refused = (): Promise<never> =>
   Promise.reject(
     new AppError('store_unavailable', 'the database has not answered for too long', { retryAfterMs: 1000 }),

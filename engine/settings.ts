@@ -1,7 +1,4 @@
-/**
- * What operators set while the service runs: the pace of a host, how long what is kept. It is in force at once, and
- * stored, so that it is after a restart too.
- */
+/** Settings that operators change while the service runs: the pace of a host, and retention times. They are stored. */
 import { createExclusive } from './waits.ts'
 import type { Config, ConfigKey } from './config.ts'
 import type { Store } from './store/port.ts'
@@ -16,12 +13,12 @@ export const retentionKeys = {
 export type Kept = keyof typeof retentionKeys
 export const keptNames = Object.keys(retentionKeys) as readonly Kept[]
 
-/** By the name of what is set. */
+/** Values by the name of the setting. */
 type Values = Map<string, number>
 
 const paceOf = 'pace:'
 
-/** The configuration, with what operators have set in the place of what the environment says. */
+/** The configuration; the values of operators replace those of the environment. */
 export function settableConfig(config: Config, values: ReadonlyMap<string, number>): Config {
   const settable = Object.values(retentionKeys).map((key) => [
     key,
@@ -41,7 +38,7 @@ interface Deps {
 
 export function createSettings({ store: { settings, nodes }, values, setPace }: Deps) {
   const inForce = new Set<string>()
-  /** Settings that were read first must not be put in force last. */
+  /** In order, so that an older read of the settings never wins over a newer one. */
   const inOrder = createExclusive()
   function apply(id: string, value: number | null): void {
     if (value === null) inForce.delete(id)
@@ -58,18 +55,18 @@ export function createSettings({ store: { settings, nodes }, values, setPace }: 
     await nodes.tell({ what: 'settings', id })
   }
   return {
-    /** Puts in force what was set before, or by another node. */
+    /** Applies the stored settings, at start and after a change by another node. */
     load: (): Promise<void> =>
       inOrder(async () => {
         const stored = new Map((await settings.list()).map(({ id, value }) => [id, value]))
         for (const id of inForce) if (!stored.has(id)) apply(id, null)
         for (const [id, value] of stored) apply(id, value)
       }),
-    /** Logins a minute at most: 0 = none, null = as configured. */
+    /** Sets the logins a minute of a host: 0 = none, null = as configured. */
     pace: (host: string, pace: number | null) => set(paceOf + host, pace),
-    /** null = as the environment says. A shorter time removes rows for good. */
+    /** Sets a retention time; null = as configured. A shorter time removes rows for good. */
     keep: (what: Kept, ms: number | null) => set(retentionKeys[what], ms),
-    /** Whether an operator has set it. */
+    /** Whether an operator has set this retention time. */
     isSet: (what: Kept): boolean => values.has(retentionKeys[what]),
   }
 }

@@ -1,4 +1,4 @@
-/** The engine's work when it gains or sheds slots, and with the news of other nodes. */
+/** Starts and ends the engine's work in slots, and follows the news of other nodes. */
 import type { Accounts } from './accounts/index.ts'
 import type { Developers } from './developers.ts'
 import type { EveryNode } from './every-node.ts'
@@ -16,8 +16,8 @@ interface Deps {
   readonly everyNode: Pick<EveryNode, 'tell'>
 }
 
-/** An empty slot is work too, so that new users are spread. */
-const ofAccount = 256
+/** Weight of an account. An empty slot weighs 1, so that empty slots are spread too. */
+const accountWeight = 256
 
 export function createSlotWork({ store, accounts, webhooks, developers, settings, everyNode }: Deps): SlotWork {
   const followers: Record<News['what'], (id: string) => Promise<void>> = {
@@ -46,13 +46,13 @@ export function createSlotWork({ store, accounts, webhooks, developers, settings
       await accounts.gained(slots)
     },
     async shed(slots) {
-      // Webhooks last: what accounts have just stored is not begun any more, and goes out at the next owner.
+      // Webhooks last: callbacks that accounts have just stored are sent by the next owner.
       await accounts.shed(slots)
       await webhooks.shed(slots)
       store.forgetKept()
     },
     heard: ({ what, id }) => followers[what](id),
-    weightOf: (slot) => 1 + ofAccount * accounts.countIn(slot),
+    weightOf: (slot) => 1 + accountWeight * accounts.countIn(slot),
     announce: () => void everyNode.tell('look'),
     announceNews: (news) => everyNode.tell('follow', news),
   }

@@ -1,8 +1,7 @@
 /**
- * A whole message on its way to a mail server. Its size has to be known before its first byte is sent (RFC 9051 section
- * 6.3.12), and mail servers name wrong sizes: so it waits in a file. The file loses its name as soon as it is open, so
- * nothing of it is left when the process ends. A process that is killed between the two leaves an empty file, which the
- * next start removes.
+ * Spools a message to a file before its APPEND, whose literal begins with the size (RFC 9051 section 6.3.12); the sizes
+ * that mail servers report are not reliable. The file is unlinked as soon as it is open, so it disappears with the
+ * process. A process killed between the two leaves an empty file, which the next start removes.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, rmSync } from 'node:fs'
@@ -11,31 +10,31 @@ import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
 import { AppError } from './errors.ts'
 
-/** What APPEND sends. */
+/** The literal of an APPEND. */
 export interface Literal {
   readonly size: number
-  /** It holds a NUL, which only BINARY (RFC 3516) can send. */
+  /** Contains a NUL, which only BINARY (RFC 3516) can send. */
   readonly hasNul: boolean
   read(): AsyncIterable<Buffer>
 }
 
 export interface Upload extends Literal {
-  /** Held until the work is done: that may outlast the call that it is for. Rejects when nobody holds it any more. */
+  /** Keeps the file open until the work is done, even after the end of the call. Rejects when the file is closed. */
   holding<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Held until it is disposed of. */
+/** An open spool file; disposing of it closes the file. */
 export interface Spooled extends Upload, AsyncDisposable {
-  /** SHA-256 of all its bytes. */
+  /** SHA-256 of all bytes. */
   readonly digest: string
-  /** Its first bytes, at most 64 KiB. */
+  /** The first bytes, at most 64 KiB. */
   readonly head: Buffer
 }
 
 interface SpoolOptions {
   /** MAILROOM_DATA_DIR */
   readonly directory: string
-  /** Rejects with `too_large` past so many bytes. Infinity = what comes is taken. */
+  /** Limit in bytes; a larger message rejects with `too_large`. */
   readonly most: number
 }
 
@@ -73,7 +72,7 @@ async function fill(file: FileHandle, source: AsyncIterable<Buffer>, most: numbe
       head.push(piece)
       headBytes += piece.length
     }
-    // appendFile writes all of it; write may write less
+    // appendFile writes the whole chunk; write may write less.
     await onDisk(() => file.appendFile(chunk))
   }
   let holders = 1
@@ -93,16 +92,16 @@ async function fill(file: FileHandle, source: AsyncIterable<Buffer>, most: numbe
   }
 }
 
-/** Of one message, while it has a name. */
+/** Path of a new spool file. */
 export const spoolPath = (directory: string): string => join(directory, `spool-${randomBytes(12).toString('hex')}`)
 const spoolName = /^spool-[0-9a-f]{24}$/
 
-/** Removes the names of files that a killed process left. Another process reads on what it has open. */
+/** Unlinks the spool files in the directory. A process that has one open reads on. */
 export function removeSpools(directory: string): void {
   for (const name of namesIn(directory)) if (spoolName.test(name)) rmSync(join(directory, name), { force: true })
 }
 
-/** None where it is no directory, or cannot be read: who needs it says so. */
+/** Empty also when the directory cannot be read; a later use of it reports that. */
 function namesIn(directory: string): string[] {
   try {
     return readdirSync(directory)
@@ -111,13 +110,13 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** Takes in the whole source. Rejects with the source's own error, too. */
+/** Writes the whole source to a spool file. Rejects also with an error of the source. */
 export async function spool(source: AsyncIterable<Buffer>, { directory, most }: SpoolOptions): Promise<Spooled> {
   await onDisk(() => makeDataDir(directory))
   const path = spoolPath(directory)
   const file = await onDisk(() => open(path, 'wx+', 0o600))
   try {
-    // Another process that starts may have removed it already.
+    // Another process that starts may have unlinked the file already.
     await onDisk(() => rm(path, { force: true }))
     return await fill(file, source, most)
   } catch (error) {
@@ -128,7 +127,7 @@ export async function spool(source: AsyncIterable<Buffer>, { directory, most }: 
 
 const [carriageReturn, lineFeed] = [0x0d, 0x0a]
 
-/** Mail programs save messages with LF alone; mail servers want CRLF (RFC 5322 section 2.3), and some refuse LF. */
+/** Turns LF into CRLF (RFC 5322 section 2.3): mail programs save messages with LF, and some mail servers refuse it. */
 export async function* withCrlf(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
   let before = 0
   for await (const chunk of source) {

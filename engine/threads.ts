@@ -1,7 +1,7 @@
 /**
- * Threads for work that would hold the event loop: a module of its own runs in each, takes tasks as messages, answers
- * each with one, and says that it is ready first. Started when they are needed, ended when they are idle; so is a
- * thread whose task fails or is aborted. How many there are is for the caller's queue.
+ * Worker threads for work that would block the event loop. A thread runs a module that posts one message when it is
+ * ready, and one answer per task. A thread starts on demand, and ends when it is idle or its task fails or is aborted.
+ * The caller bounds the number of threads.
  */
 import { once } from 'node:events'
 import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads'
@@ -14,7 +14,7 @@ export class Threads {
   readonly #module: URL
   readonly #options: WorkerOptions
   readonly #threads = new Set<Worker>()
-  /** Each with the timer that ends it. */
+  /** Idle threads, each with the timer that ends it. */
   readonly #idle = new Map<Worker, NodeJS.Timeout>()
 
   constructor(module: URL, options: WorkerOptions) {
@@ -22,12 +22,12 @@ export class Threads {
     this.#options = { env: {}, ...options }
   }
 
-  /** A thread that is ready: for one `ask`. */
+  /** A ready thread, for one `ask`. */
   async take(): Promise<Worker> {
     return this.#takeIdle() ?? (await this.#start())
   }
 
-  /** Rejects when the thread has ended, and with the reason of the signal. */
+  /** Runs a task. Rejects when the thread ends, and with the reason of the signal. */
   async ask(thread: Worker, task: unknown, signal: AbortSignal, moved: readonly Transferable[] = []): Promise<unknown> {
     try {
       const answered = nextMessage(thread, signal)
@@ -52,7 +52,7 @@ export class Threads {
       this.#threads.delete(thread)
       this.#wake(thread)
     })
-    // An idle thread has no listener otherwise: its end is enough.
+    // Without a listener an error of an idle thread would end the process; its exit is handled above.
     thread.on('error', () => undefined)
     const late = AbortSignal.timeout(threadStartMs)
     try {
@@ -64,7 +64,7 @@ export class Threads {
     }
   }
 
-  /** Kept for a while: a start takes a tenth of a second. */
+  /** Keeps the idle thread for a while, because a start takes 100 ms. */
   #rest(thread: Worker): void {
     thread.unref()
     this.#idle.set(thread, setTimeout(() => void thread.terminate(), idleMs).unref())
@@ -84,7 +84,7 @@ export class Threads {
   }
 }
 
-/** Rejects when the thread ends without one, and when the signal aborts. */
+/** The next message of the thread. Rejects when the thread ends before, and when the signal aborts. */
 async function nextMessage(thread: Worker, signal: AbortSignal): Promise<unknown> {
   const over = new AbortController()
   const options = { signal: AbortSignal.any([signal, over.signal]) }

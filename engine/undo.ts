@@ -1,7 +1,6 @@
 /**
- * Taking back what a creation that failed has stored, or may have stored: a database that went away in the middle says
- * nothing. Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next
- * start (accounts/pool.ts).
+ * Undoes a failed creation whose outcome is unknown, because the database went away. Tries at once, and again until it
+ * succeeds. After the end of the process, retention finds the rest (accounts/pool.ts).
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
@@ -9,12 +8,12 @@ import type { Logger } from './observe/log.ts'
 const firstWaitMs = 1000
 const longestWaitMs = 30_000
 
-/** Name what is taken back, in the log. */
+/** Ids of the created records, for the log. */
 type Facts = Readonly<Record<string, string>>
 
 export type Undo = ReturnType<typeof createUndo>
 
-/** `lateMs`: a write whose caller has given up may still come through for so long; then the work is done once more. */
+/** `lateMs`: a write may still succeed for so long after its caller gave up; the undo is repeated after that time. */
 export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
   const timers = new Set<NodeJS.Timeout>()
   let closed = false
@@ -27,7 +26,7 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
     timer.unref()
     timers.add(timer)
   }
-  /** Resolves after the first try, whatever came of it. Repeating `work` must do no harm. */
+  /** Resolves after the first try, also a failed one. Precondition: `work` may be repeated. */
   const run = async (facts: Facts, work: () => Promise<unknown>): Promise<void> => {
     const attempt = async (waitMs: number, last: boolean): Promise<void> => {
       try {
@@ -42,7 +41,7 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
     await attempt(firstWaitMs, false)
   }
   return {
-    /** A step of a creation; when its outcome is not known, it is taken back. Why it failed is the answer. */
+    /** Settles as `step` does. Runs `takeBack` when the outcome of the step is unknown. */
     async creation<T>(facts: Facts, step: Promise<T>, takeBack: () => Promise<unknown>): Promise<T> {
       try {
         return await step

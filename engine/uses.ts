@@ -1,32 +1,33 @@
 /**
- * What is limited over all nodes: each node counts for itself, and tells the others what it has counted, a few times a
- * second, all of it together and straight to them; nothing is written. Counts that a node misses, because it has just
- * started or does not answer, are lost to it. A process that has the store for itself tells nobody.
+ * Counts for limits that hold over all nodes. A node sends its new counts straight to the other nodes, a few times a
+ * second and all together; the store is not used. A node that is starting or does not answer loses these counts.
  */
 import type { Nodes } from './store/slots.ts'
 
-/** By developer, address, address and key, or developer and host. Of `streams` the number is how many are open. */
+/**
+ * Names are developers, addresses, addresses with keys, or developers with hosts. `streams` is the number of open ones.
+ */
 export type UseKind = 'calls' | 'forms' | 'wrong key' | 'right key' | 'login' | 'check' | 'streams'
 
-/** `from`: id of the node that has counted. */
+/** `from`: id of the counting node. */
 type UseListener = (name: string, by: number, from: string) => void
 
 export interface Uses {
-  /** How many nodes there are, this one included. */
+  /** Number of nodes, this one included. */
   nodes(): number
   /** Whether the node of this id is there. */
   has(id: string): boolean
-  /** Tells other nodes what this node has counted. */
+  /** Sends a count of this node to the other nodes. */
   tell(kind: UseKind, name: string, by?: number): void
-  /** Calls back with what others have counted. */
+  /** Calls `listener` with the counts of other nodes. */
   hear(kind: UseKind, listener: UseListener): void
 }
 
 export const ownUses: Uses = { nodes: () => 1, has: () => false, tell: () => undefined, hear: () => undefined }
 
-/** Between two tellings: for each node that is told, and at most. */
+/** Time between two tellings: per other node, and at most. */
 const everyMs = { node: 100, most: 1000 }
-/** In one telling; what comes beyond is not told. */
+/** Counts in one telling; further ones are dropped. */
 const most = 10_000
 
 export interface ToldUses {
@@ -41,7 +42,7 @@ export interface SharedUses extends Uses {
 
 interface Deps {
   readonly nodes: Pick<Nodes, 'id' | 'has' | 'others'>
-  /** The other nodes. false: one of them did not answer. */
+  /** Tells the other nodes. Returns whether all have answered. */
   readonly tellAll: (told: ToldUses) => Promise<boolean>
 }
 
@@ -50,13 +51,13 @@ export function createUses({ nodes, tellAll }: Deps): SharedUses {
   const untold = new Map<string, [UseKind, string, number]>()
   let timer: NodeJS.Timeout | null = null
 
-  /** Tellings go one after the other: an old number must not come after a newer one. */
+  /** Tellings run one after the other, so that an older number of `streams` never comes after a newer one. */
   async function flush(): Promise<void> {
     const told = [...untold]
     untold.clear()
     const isHeard = await tellAll({ from: nodes.id, uses: told.map(([, use]) => use) })
     timer = null
-    // A number stands until the next one: it is told once more, unless there is a newer one.
+    // A number of `streams` is valid until the next one, so a lost one is told again unless a newer one waits.
     for (const [key, use] of isHeard ? [] : told) if (use[0] === 'streams' && !untold.has(key)) untold.set(key, use)
     if (untold.size > 0) plan()
   }
