@@ -4,6 +4,7 @@
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
+import { pause } from './waits.ts'
 
 const firstWaitMs = 1000
 const longestWaitMs = 30_000
@@ -15,16 +16,10 @@ export type Undo = ReturnType<typeof createUndo>
 
 /** `lateMs`: a write may still succeed for so long after its caller gave up; the undo is repeated after that time. */
 export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
-  const timers = new Set<NodeJS.Timeout>()
-  let closed = false
-  const later = (ms: number, next: () => void): void => {
-    if (closed) return
-    const timer = setTimeout(() => {
-      timers.delete(timer)
-      next()
-    }, ms)
-    timer.unref()
-    timers.add(timer)
+  const closed = new AbortController()
+  const later = async (ms: number, next: () => Promise<void>): Promise<void> => {
+    await pause(ms, closed.signal)
+    if (!closed.signal.aborted) await next()
   }
   /** Resolves after the first try, also a failed one. Precondition: `work` may be repeated. */
   const run = async (facts: Facts, work: () => Promise<unknown>): Promise<void> => {
@@ -32,10 +27,10 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
       try {
         await work()
         log.info(facts, last ? 'nothing is left of a creation that failed' : 'a creation that failed is taken back')
-        if (!last) later(lateMs, () => void attempt(firstWaitMs, true))
+        if (!last) void later(lateMs, () => attempt(firstWaitMs, true))
       } catch (error) {
         log.warn({ ...facts, err: error, retryInMs: waitMs }, 'a creation that failed is not taken back yet')
-        later(waitMs, () => void attempt(Math.min(waitMs * 2, longestWaitMs), last))
+        void later(waitMs, () => attempt(Math.min(waitMs * 2, longestWaitMs), last))
       }
     }
     await attempt(firstWaitMs, false)
@@ -51,10 +46,6 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
       }
     },
     run,
-    close(): void {
-      closed = true
-      for (const timer of timers) clearTimeout(timer)
-      timers.clear()
-    },
+    close: () => closed.abort(),
   }
 }
