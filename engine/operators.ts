@@ -150,12 +150,8 @@ function isToken({ scopes }: OperatorRecord): boolean {
 
 const sessionPrefix = 'session-'
 
-interface SessionDeps {
-  readonly operators: Store['operators']
-  readonly hashOf: (id: string) => string
-  readonly now: () => number
-  readonly ended: (label: string) => void
-}
+type SessionDeps = Required<Pick<Deps, 'now' | 'ended'>> &
+  Pick<Store, 'operators'> & { readonly hashOf: (id: string) => string }
 
 function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
   /** Each call gets the same object: the console keeps state of a session by it. */

@@ -17,28 +17,13 @@ import { openLocked } from './store/sqlite/file.ts'
 import { createSqliteStore } from './store/sqlite/index.ts'
 import { removeSpools } from './spool.ts'
 
-type StoreConfig = Pick<
-  Config,
-  | 'MONGODB_URI'
-  | 'MAILROOM_MONGO_POOL'
-  | 'MAILROOM_ROLE'
-  | 'MAILROOM_STORE_TIMEOUT'
-  | 'MAILROOM_DATA_DIR'
-  | 'MAILROOM_SQLITE_SYNC'
->
-
 /**
  * Opens the store, and brings its schema up to date. Waits for a MongoDB that is away, or whose schema is in use.
  * AppError `bad_request` (one line) when the configuration is wrong or the schema is newer; `conflict` when another
  * process uses the embedded file or a copy into the store is unfinished; `store_unavailable` when it cannot be opened.
  * `lost` makes this process a node; it is called when other nodes have taken the process for dead.
  */
-export async function openStore(
-  config: StoreConfig,
-  log: Logger,
-  signal?: AbortSignal,
-  lost?: () => void,
-): Promise<Store> {
+export async function openStore(config: Config, log: Logger, signal?: AbortSignal, lost?: () => void): Promise<Store> {
   if (config.MONGODB_URI !== null) {
     const { MONGODB_URI: uri, MAILROOM_MONGO_POOL: pool, MAILROOM_STORE_TIMEOUT: timeoutMs } = config
     // Imported here, because the driver takes memory.

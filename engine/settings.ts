@@ -13,9 +13,6 @@ export const retentionKeys = {
 export type Kept = keyof typeof retentionKeys
 export const keptNames = Object.keys(retentionKeys) as readonly Kept[]
 
-/** Values by the name of the setting. */
-type Values = Map<string, number>
-
 const paceOf = 'pace:'
 
 /** The configuration; the values of operators replace those of the environment. */
@@ -31,7 +28,8 @@ export type Settings = ReturnType<typeof createSettings>
 
 interface Deps {
   readonly store: Pick<Store, 'settings' | 'nodes'>
-  readonly values: Values
+  /** Values of retention times, by setting. */
+  readonly values: Map<string, number>
   /** Logins a minute at a host; null = as configured. */
   readonly setPace: (host: string, pace: number | null) => void
 }
