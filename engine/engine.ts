@@ -217,11 +217,8 @@ async function listenForNodes(
 ): Promise<string | null> {
   if (store.kind === 'sqlite' || listener === undefined) return null
   const { MAILROOM_NODE_HOST: given, MAILROOM_HOST: host, MAILROOM_NODE_PORT: port } = config
-  const address = await peers.listen(
-    listener,
-    given ?? (/^(?:0\.0\.0\.0|[0:]+)$/.test(host) ? ownAddress() : host),
-    port,
-  )
+  const reachable = given ?? (/^(?:0\.0\.0\.0|[0:]+)$/.test(host) ? ownAddress() : host)
+  const address = await peers.listen(listener, reachable, port)
   log.info({ address }, 'listening for other nodes')
   return address
 }

@@ -82,15 +82,9 @@ export async function connect(options: ConnectOptions, role: Role = 'service'): 
     const line = { host, reason: firstLine(outcome.cause), retryInMs: waitMs }
     if (attempt === 0) log.warn(line, 'the database cannot be reached; trying again until it answers')
     else log.debug({ ...line, attempt }, 'the database still cannot be reached')
-    await pause(waitMs, signal)
-  }
-}
-
-async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  try {
-    await sleep(ms, undefined, { signal })
-  } catch (cause) {
-    throw new AppError('shutting_down', 'stopped while the database was away', { cause })
+    await sleep(waitMs, undefined, { signal }).catch((cause: unknown) => {
+      throw new AppError('shutting_down', 'stopped while the database was away', { cause })
+    })
   }
 }
 

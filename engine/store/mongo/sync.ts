@@ -20,7 +20,7 @@ import type { Holder } from '../rows.ts'
 import type { Applied, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../records.ts'
 import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
-import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
+import { countContacts, kindsByMessage, markCounted, readTally } from './contacts.ts'
 import { insertMissing, shapes } from './documents.ts'
 import type { FolderDoc, MessageDoc, MongoContext } from './documents.ts'
 import { isDuplicate, unavailable } from './errors.ts'
@@ -166,23 +166,21 @@ async function writeFolder(
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
-/** Returns the rows that were new. */
+/** Counts contacts and inserts message rows, in steps. Returns the rows that were new. */
 async function writeNewMail(context: MongoContext, batch: SyncBatch): Promise<MessageDoc[]> {
+  const { accountId } = batch
   const inserted: MessageDoc[] = []
   for (const step of inSteps(newMail(batch))) {
-    const tally = await readTally(context, batch.accountId, step.contacts)
-    inserted.push(...(await writeMessages(context, { ...batch, ...step }, tally)))
+    const { contacts } = step
+    const tally = await readTally(context, accountId, contacts)
+    await countContacts(context, accountId, contacts, tally)
+    const counted = kindsByMessage(contacts)
+    const rows = newRows({ ...batch, ...step }, context.now())
+    const docs = rows.map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
+    const fresh = await insertMissing(context.collections.messages, docs)
+    await markCounted(context, accountId, contacts, tally, new Set(fresh.map(({ _id }) => _id)))
+    inserted.push(...fresh)
   }
-  return inserted
-}
-
-async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<MessageDoc[]> {
-  const { accountId, contacts } = batch
-  await countContacts(context, accountId, contacts, tally)
-  const counted = kindsByMessage(contacts)
-  const docs = newRows(batch, context.now()).map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
-  const inserted = await insertMissing(context.collections.messages, docs)
-  await markCounted(context, accountId, contacts, tally, new Set(inserted.map(({ _id }) => _id)))
   return inserted
 }
 
