@@ -22,7 +22,7 @@ import type { Targets } from './targets.ts'
 import type { WebhookParts } from './parts.ts'
 
 /** Result of a row. `until`: the account's rows wait until then; null = the next row may go out. */
-export interface Handled {
+export interface Outcome {
   readonly until: number | null
   readonly attempt: DeliveryAttempt | null
   readonly failure: Failure | null
@@ -43,40 +43,40 @@ const heldMs = 60_000
 export function createAttempts(deps: AttemptsDeps) {
   const { recorder, now } = deps
 
-  async function settle(result: OutboxResult, tried: Tried | null): Promise<Handled> {
+  async function settle(result: OutboxResult, tried: Tried | null): Promise<Outcome> {
     await recorder.record(result)
     return { attempt: null, failure: null, ...tried, until: result.state === 'pending' ? result.dueAt : null }
   }
 
-  async function finish(row: OutboxRecord, reason: string, state: 'skipped' | 'failed' = 'skipped'): Promise<Handled> {
+  async function finish(row: OutboxRecord, reason: string, state: 'skipped' | 'failed' = 'skipped'): Promise<Outcome> {
     const { id, kind, dueAt } = row
-    const handled = await settle({ id, attempt: null, state, dueAt, finishedAt: now(), reason }, null)
+    const outcome = await settle({ id, attempt: null, state, dueAt, finishedAt: now(), reason }, null)
     deps.metrics.deliveries.inc({ kind, outcome: state })
-    return handled
+    return outcome
   }
 
-  async function handle(row: OutboxRecord, mode: 'drain' | 'probe', behind: readonly string[]): Promise<Handled> {
+  async function handle(row: OutboxRecord, mode: 'drain' | 'probe', behind: readonly string[]): Promise<Outcome> {
     const keys = await deps.composer.keysOf(row)
     if (keys === 'removed') return finish(row, 'the developer was removed')
     if (keys === 'revoked') return { until: now() + heldMs, attempt: null, failure: null }
     // dueAt, not createdAt: a redelivered row begins anew.
     if (mode === 'probe' && now() - row.dueAt > deps.config.MAILROOM_DELIVERY_RETENTION)
       return finish(row, 'its receiver was away for too long', 'failed')
-    const sealed = await seal(deps, row, keys, behind)
-    if (sealed.kind === 'skip') return finish(row, sealed.reason)
-    if (sealed.kind === 'postpone') {
-      const { until: dueAt, reason } = sealed
+    const signed = await composeSigned(deps, row, keys, behind)
+    if (signed.kind === 'skip') return finish(row, signed.reason)
+    if (signed.kind === 'postpone') {
+      const { until: dueAt, reason } = signed
       return settle({ id: row.id, attempt: null, state: 'pending', dueAt, finishedAt: null, reason }, null)
     }
-    const tried = await post(deps, row, sealed)
-    const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
-    const result = spared
-      ? unchanged(deps, row, tried)
+    const tried = await post(deps, row, signed)
+    const uncounted = tried.failure !== null && isUncounted(deps, row, tried.failure, mode)
+    const result = uncounted
+      ? uncountedResult(deps, row, tried)
       : resultOf(deps, scheduleOf(deps, row.channelId), row, tried, deps.random())
-    const handled = await settle(result, tried)
+    const outcome = await settle(result, tried)
     if (result.state === 'delivered' && isFresh(row))
       deps.metrics.callbackLatency.observe((now() - row.createdAt) / 1000)
-    return handled
+    return outcome
   }
 
   return {
@@ -84,8 +84,8 @@ export function createAttempts(deps: AttemptsDeps) {
     async send(row: OutboxRecord): Promise<Tried | null> {
       const keys = await deps.composer.keysOf(row)
       if (typeof keys === 'string') return null
-      const sealed = await seal(deps, row, keys)
-      return sealed.kind === 'sealed' ? post(deps, row, sealed) : null
+      const signed = await composeSigned(deps, row, keys)
+      return signed.kind === 'signed' ? post(deps, row, signed) : null
     },
     /**
      * Rejects without a record when Mailroom itself fails (the store is away); the row is tried again. A row is tried
@@ -99,19 +99,19 @@ export function createAttempts(deps: AttemptsDeps) {
 }
 
 /** A signed callback, without the texts that it was made of. */
-interface Sealed {
-  readonly kind: 'sealed'
+interface SignedAttempt {
+  readonly kind: 'signed'
   readonly url: string
   readonly callback: SignedCallback
   readonly release: Release
 }
 
-async function seal(
+async function composeSigned(
   { composer, config, pace, now }: AttemptsDeps,
   row: OutboxRecord,
   keys: SigningKeys,
   behind: readonly string[] = [],
-): Promise<Sealed | Exclude<Composed, Sendable>> {
+): Promise<SignedAttempt | Exclude<Composed, Sendable>> {
   const composed = await composer.compose(row, behind)
   if (composed.kind !== 'send') return composed
   const { url, release = () => undefined } = composed
@@ -119,14 +119,14 @@ async function seal(
     const options = { now: now(), maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX, pace }
     const callback = await signCallback(row, composed, keys, options)
     release(callback.body.length)
-    return { kind: 'sealed', url, callback, release }
+    return { kind: 'signed', url, callback, release }
   } catch (error) {
     release()
     throw error
   }
 }
 
-async function post(deps: AttemptsDeps, row: OutboxRecord, { url, callback, release }: Sealed): Promise<Tried> {
+async function post(deps: AttemptsDeps, row: OutboxRecord, { url, callback, release }: SignedAttempt): Promise<Tried> {
   const { metrics, tracing } = deps
   try {
     const tried = await attempt(deps, url, callback)
@@ -150,13 +150,13 @@ function countsFrom({ countsAt = 0, dueAt }: OutboxRecord): number {
 }
 
 /** Records the attempt without counting it. */
-function unchanged({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
+function uncountedResult({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
   const nextAt = Math.min(countsFrom(row), now() + config.MAILROOM_WEBHOOK_PROBE)
   const dueAt = Math.max(row.dueAt, nextAt)
   return { id: row.id, attempt: made, counted: false, state: 'pending', dueAt, finishedAt: null, reason: row.reason }
 }
 
-function isSpared(deps: AttemptsDeps, row: OutboxRecord, failure: Failure, mode: 'drain' | 'probe'): boolean {
+function isUncounted(deps: AttemptsDeps, row: OutboxRecord, failure: Failure, mode: 'drain' | 'probe'): boolean {
   if (failure.permanent === 'gone') return false
   const schedule = scheduleOf(deps, row.channelId)
   // The chart and the row have their own jitter: within twice the jitter the row counts as due.
@@ -198,7 +198,7 @@ async function attempt(deps: AttemptsDeps, url: string, { headers, body }: Signe
   }
 }
 
-const wholeReceiver = new Set([429, 502, 503, 504])
+const receiverStatuses = new Set([429, 502, 503, 504])
 
 function judge({ config, now }: AttemptsDeps, { status, headers }: HttpAnswer): Failure | null {
   if (status >= 200 && status < 300) return null
@@ -209,7 +209,7 @@ function judge({ config, now }: AttemptsDeps, { status, headers }: HttpAnswer): 
     const message = `HTTP ${status}: redirects are not followed, set the final URL`
     return { ...row, message, scope: 'receiver', permanent: 'redirect' }
   }
-  if (!wholeReceiver.has(status)) return row
+  if (!receiverStatuses.has(status)) return row
   const retryAfterMs = retryAfterOf(headers['retry-after'], now(), config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX)
   return { ...row, scope: 'receiver', retryAfterMs }
 }

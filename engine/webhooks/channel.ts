@@ -11,8 +11,8 @@ import { isAppError, toAppError } from '../errors.ts'
 import type { OutboxStore } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/events.ts'
-import type { Attempts, Handled } from './attempts.ts'
-import { Lines } from './lines.ts'
+import type { Attempts, Outcome } from './attempts.ts'
+import { DeliveryQueue } from './lines.ts'
 import { aheadMost } from './read-ahead.ts'
 import type { SharedHealth } from './shared-health.ts'
 import type { WebhookParts } from './parts.ts'
@@ -28,23 +28,23 @@ interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'ran
 }
 
 /** Takes a row's result; null = an error of Mailroom. */
-type Settle = (row: OutboxRecord, handled: Handled | null) => void
+type Settle = (row: OutboxRecord, outcome: Outcome | null) => void
 
 const stallMs = 2_000
 /** The chart gets `delivered` at most this often. */
-const toldEveryMs = 1000
+const deliveredEveryMs = 1000
 /** Wait while other nodes have all places. */
 const noPlaceMs = 1_000
 
 export class Channel {
   readonly #id: string
   readonly #deps: ChannelDeps
-  readonly lines: Lines
+  readonly queue: DeliveryQueue
   readonly #underWay = new Set<Promise<unknown>>()
   /** Rows under way, by id. */
   readonly #sending = new Map<string, OutboxRecord>()
   /** Counts the results of rows sent by `sendNow`: a read that began before such a result is out of date. */
-  #byHand = 0
+  #sendNowEnds = 0
   #running = false
   /** Counts starts and stops: a read of an earlier run is dropped. */
   #run = 0
@@ -54,19 +54,19 @@ export class Channel {
   #claim: symbol | null = null
   /** Rows that failed before this time are due at once. `probed`: a delivered callback set the time, not an edit. */
   #recovery = { at: 0, probed: false }
-  #saidIdle = false
+  #notifiedIdle = false
   /** No place or no file descriptor was left for a connection: no row is taken before this time. */
-  #shortUntil = 0
+  #noCapacityUntil = 0
   #lastProbed: string | null = null
   /** Time of the last `delivered` to the chart, unless a failure followed it. */
-  #toldAt = -Infinity
+  #deliveredNotifiedAt = -Infinity
   /** The row whose attempt ended last. */
   last: OutboxRecord | null = null
 
   constructor(id: string, deps: ChannelDeps) {
     this.#id = id
     this.#deps = deps
-    this.lines = new Lines(deps.config.MAILROOM_WEBHOOK_BATCH)
+    this.queue = new DeliveryQueue(deps.config.MAILROOM_WEBHOOK_BATCH)
   }
 
   start(): void {
@@ -79,9 +79,9 @@ export class Channel {
 
   /** Looks for rows to send. `rows` were just stored; null = unknown rows may have been stored. */
   wake(rows: readonly OutboxRecord[] | null = []): void {
-    if (rows === null) this.lines.readAgain()
-    else this.lines.stored(rows)
-    this.#saidIdle = false
+    if (rows === null) this.queue.readAgain()
+    else this.queue.stored(rows)
+    this.#notifiedIdle = false
     this.#pump()
   }
 
@@ -97,7 +97,7 @@ export class Channel {
 
   /** Reads blocked rows again; rows that are due later stay blocked. */
   release(): void {
-    this.lines.release(Number.POSITIVE_INFINITY)
+    this.queue.release(Number.POSITIVE_INFINITY)
     this.#pump()
   }
 
@@ -119,29 +119,29 @@ export class Channel {
   #restart(running: boolean): void {
     this.#running = running
     this.#run += 1
-    this.#toldAt = -Infinity
-    this.#saidIdle = false
+    this.#deliveredNotifiedAt = -Infinity
+    this.#notifiedIdle = false
     if (!running) this.#claim = null
-    this.lines.reset()
+    this.queue.reset()
     clearTimeout(this.#timer)
     this.#pump()
   }
 
   #pump(): void {
     if (!this.#running) return
-    this.lines.release(this.#deps.now())
+    this.queue.release(this.#deps.now())
     this.#sendReady()
     if (this.#claim === null) this.#rest()
   }
 
   #sendReady(): void {
-    if (this.#deps.now() < this.#shortUntil) return
+    if (this.#deps.now() < this.#noCapacityUntil) return
     const { config, shared, now } = this.#deps
     const concurrency = shared?.places(this.#id) ?? config.MAILROOM_WEBHOOK_CONCURRENCY
-    if (concurrency === 0 && this.lines.isReady()) this.#shortUntil = now() + noPlaceMs
+    if (concurrency === 0 && this.queue.isReady()) this.#noCapacityUntil = now() + noPlaceMs
     const historicalMost = Math.max(1, Math.floor(concurrency / 2))
     while (this.#underWay.size < concurrency) {
-      const row = this.lines.take({ historical: this.#historical < historicalMost })
+      const row = this.queue.take({ historical: this.#historical < historicalMost })
       if (row === null) break
       this.#historical += row.lane
       const sent = this.#report(row, this.#handle(row, 'drain', this.#settle))
@@ -150,7 +150,7 @@ export class Channel {
   }
 
   #track(work: Promise<unknown>): void {
-    this.#saidIdle = false
+    this.#notifiedIdle = false
     const tracked = work.finally(() => {
       this.#underWay.delete(tracked)
       this.#pump()
@@ -162,32 +162,33 @@ export class Channel {
   #rest(): void {
     const { notify, now } = this.#deps
     clearTimeout(this.#timer)
-    if (this.lines.wantsRead()) {
-      this.#saidIdle = false
+    if (this.queue.wantsRead()) {
+      this.#notifiedIdle = false
       notify({ type: 'room' })
       return
     }
     const at = now()
-    const next = Math.min(this.lines.nextRelease() ?? Infinity, at < this.#shortUntil ? this.#shortUntil : Infinity)
+    const retryAt = at < this.#noCapacityUntil ? this.#noCapacityUntil : Infinity
+    const next = Math.min(this.queue.nextRelease() ?? Infinity, retryAt)
     if (next !== Infinity) this.#timer = setTimeout(() => this.#pump(), timerMs(Math.max(next - at, 1)))
-    if (this.#underWay.size > 0 || this.#saidIdle) return
-    this.#saidIdle = true
+    if (this.#underWay.size > 0 || this.#notifiedIdle) return
+    this.#notifiedIdle = true
     notify({ type: 'idle', at })
   }
 
   /** Reads due rows of free accounts, as many as there is room for. Rejects when the store is away. */
   async claim(): Promise<void> {
     const { log, now } = this.#deps
-    const [run, byHand] = [this.#run, this.#byHand]
+    const [run, sendNowEnds] = [this.#run, this.#sendNowEnds]
     const claim = Symbol('claim')
     this.#claim = claim
-    const plan = this.lines.beginRead()
+    const plan = this.queue.beginRead()
     try {
       const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
-      const held = rows.map((row) => this.#held(row))
+      const inMemory = rows.map((row) => this.#inMemory(row))
       // Rows of an out-of-date read are dropped and read again.
-      if (run === this.#run && byHand === this.#byHand) this.lines.endRead(held, plan, now())
-      else this.lines.abortRead()
+      if (run === this.#run && sendNowEnds === this.#sendNowEnds) this.queue.endRead(inMemory, plan, now())
+      else this.queue.abortRead()
     } catch (error) {
       log.warn({ channelId: this.#id, err: toAppError(error) }, 'outbox not read, trying again')
       throw error
@@ -206,7 +207,7 @@ export class Channel {
    * lies before the receiver's recovery is due now. A probe proves the recovery for its own callback only, so that
    * after a probe a failure before the row's scheduled time does not count.
    */
-  #held(row: OutboxRecord): OutboxRecord {
+  #inMemory(row: OutboxRecord): OutboxRecord {
     const now = this.#deps.now()
     const lastAt = row.attempts.at(-1)?.at
     const waited = lastAt !== undefined && lastAt < this.#recovery.at && row.dueAt > now
@@ -221,49 +222,49 @@ export class Channel {
    * account's other rows wait; a row of the account that is under way goes on.
    */
   sendNow(row: OutboxRecord): void {
-    if (this.#sending.has(row.id) || this.lines.renew(this.#held(row))) return
-    this.lines.claim(row)
-    const handled = this.#handle(row, 'probe', () => {
-      this.#byHand += 1
-      this.lines.free(row)
+    if (this.#sending.has(row.id) || this.queue.renew(this.#inMemory(row))) return
+    this.queue.claim(row)
+    const outcome = this.#handle(row, 'probe', () => {
+      this.#sendNowEnds += 1
+      this.queue.free(row)
     })
-    this.#track(this.#report(row, handled))
+    this.#track(this.#report(row, outcome))
   }
 
   /** `settle` frees or blocks the account, whatever happens. */
-  async #handle(row: OutboxRecord, mode: 'drain' | 'probe', settle: Settle): Promise<Handled> {
-    let handled: Handled | null = null
+  async #handle(row: OutboxRecord, mode: 'drain' | 'probe', settle: Settle): Promise<Outcome> {
+    let outcome: Outcome | null = null
     this.#sending.set(row.id, row)
     try {
-      handled = await this.#deps.attempts.handle(row, mode, this.lines.messagesBehind(row, aheadMost - 1))
+      outcome = await this.#deps.attempts.handle(row, mode, this.queue.messagesBehind(row, aheadMost - 1))
       this.last = row
-      const delivered = handled.attempt !== null && handled.failure === null
+      const delivered = outcome.attempt !== null && outcome.failure === null
       if (mode === 'probe' && delivered && !this.#running) this.#recovery = { at: this.#deps.now(), probed: true }
-      return handled
+      return outcome
     } catch (error) {
-      if (isAppError(error, 'busy')) this.#shortUntil = this.#deps.now() + stallMs
+      if (isAppError(error, 'busy')) this.#noCapacityUntil = this.#deps.now() + stallMs
       throw error
     } finally {
       this.#sending.delete(row.id)
-      settle(row, handled)
+      settle(row, outcome)
     }
   }
 
-  readonly #settle: Settle = (row, handled) => {
-    const until = handled === null ? this.#deps.now() + stallMs : handled.until
-    if (until === null) this.lines.finish(row)
-    else this.lines.block(row, until)
+  readonly #settle: Settle = (row, outcome) => {
+    const until = outcome === null ? this.#deps.now() + stallMs : outcome.until
+    if (until === null) this.queue.finish(row)
+    else this.queue.block(row, until)
   }
 
   /** Never rejects. */
-  async #report(row: OutboxRecord, handling: Promise<Handled>): Promise<void> {
+  async #report(row: OutboxRecord, handling: Promise<Outcome>): Promise<void> {
     const { notify, log } = this.#deps
     try {
       const { attempt, failure } = await handling
       if (attempt === null) return
-      if (failure === null) this.#tellDelivered()
+      if (failure === null) this.#notifyDelivered()
       else {
-        this.#toldAt = -Infinity
+        this.#deliveredNotifiedAt = -Infinity
         const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
         notify({ type, failure: this.#failureOf(failure, attempt) })
       }
@@ -274,14 +275,14 @@ export class Channel {
     }
   }
 
-  #tellDelivered(): void {
+  #notifyDelivered(): void {
     const at = this.#deps.now()
-    if (Math.abs(at - this.#toldAt) < toldEveryMs) return
-    this.#toldAt = at
+    if (Math.abs(at - this.#deliveredNotifiedAt) < deliveredEveryMs) return
+    this.#deliveredNotifiedAt = at
     this.#deps.notify({ type: 'delivered', at })
   }
 
-  #failureOf(failure: NonNullable<Handled['failure']>, { at }: DeliveryAttempt): DeliveryFailure {
+  #failureOf(failure: NonNullable<Outcome['failure']>, { at }: DeliveryAttempt): DeliveryFailure {
     return { ...failure, at: this.#deps.now(), startedAt: at, jitter: this.#deps.random() }
   }
 
@@ -297,13 +298,13 @@ export class Channel {
     let isOurs = shared === undefined
     const passed: string[] = []
     for (;;) {
-      const byHand = this.#byHand
+      const sendNowEnds = this.#sendNowEnds
       const row = await this.#nextProbe(passed)
       if (row === null || run !== this.#run) return nothing()
       isOurs ||= (await shared?.takeTurn(this.#id)) === true
       if (!isOurs) return nothing()
-      if (byHand !== this.#byHand || run !== this.#run) continue
-      this.lines.claim(row)
+      if (sendNowEnds !== this.#sendNowEnds || run !== this.#run) continue
+      this.queue.claim(row)
       this.#lastProbed = row.accountId
       const work = this.#handle(row, 'probe', this.#settle)
       this.#track(work.catch(() => undefined))
@@ -322,7 +323,7 @@ export class Channel {
   }
 
   async #nextProbe(passed: readonly string[]): Promise<OutboxRecord | null> {
-    const except = [...this.lines.accounts(), ...passed]
+    const except = [...this.queue.accounts(), ...passed]
     const last = this.#lastProbed
     const others = last === null ? [] : await this.#pending([...except, last], 1)
     const [row] = others.length > 0 ? others : await this.#pending(except, 1)

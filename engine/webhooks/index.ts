@@ -31,7 +31,7 @@ export function createWebhooks(deps: WebhooksDeps) {
   const streams = createStreams(deps.log)
   /** Adds the next attempt of a blocked callback when the chart itself has no timer. */
   const timed = <T extends PoolFacts>(facts: T): T => {
-    const at = facts.next === null ? actors.channel(facts.id)?.lines.nextRelease() : null
+    const at = facts.next === null ? actors.channel(facts.id)?.queue.nextRelease() : null
     return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
   }
   return {
@@ -97,7 +97,7 @@ function waitsOf(actors: Actors, row: OutboxRecord): Waits {
   const held = ['probing', 'waiting', 'resting'].find((tag) => facts?.tags.includes(tag))
   const triedAt = held === 'probing' ? null : (facts?.next?.at ?? null)
   if (held !== undefined) return { behind: 'receiver', callback: null, until: triedAt }
-  const wait = actors.channel(row.channelId)?.lines.waitOf(row)
+  const wait = actors.channel(row.channelId)?.queue.waitOf(row)
   if (wait == null) return { behind: 'turn', callback: null, until: null }
   const isOwn = wait.id === row.id
   return { behind: isOwn ? 'schedule' : 'callback', callback: isOwn ? null : wait.id, until: wait.dueAt }

@@ -8,8 +8,8 @@
  */
 import type { OutboxRecord } from '../store/records.ts'
 
-/** The rows of one account. The few rows without an account share a line. */
-interface Line {
+/** The rows of one account. The few rows without an account share a queue. */
+interface AccountQueue {
   rows: OutboxRecord[]
   /** Rows under way: one, and perhaps one of `sendNow`. */
   busy: number
@@ -28,12 +28,12 @@ function keyOf(row: OutboxRecord): string {
   return row.accountId ?? ''
 }
 
-export class Lines {
+export class DeliveryQueue {
   readonly #capacity: number
-  readonly #lines = new Map<string, Line>()
+  readonly #queues = new Map<string, AccountQueue>()
   /** Account → its blocked first row. A historical row (lane 1) does not block live rows. */
   readonly #waits = new Map<string, Pick<OutboxRecord, 'id' | 'dueAt' | 'lane'>>()
-  /** The store may have rows of accounts without a line; `urgent`: live rows. */
+  /** The store may have rows of accounts without a queue; `urgent`: live rows. */
   #unread = true
   #urgent = false
 
@@ -45,24 +45,24 @@ export class Lines {
   stored(rows: readonly OutboxRecord[]): void {
     for (const row of rows) this.#stored(row)
     if (!this.#urgent || this.#size() < this.#capacity) return
-    for (const [key, line] of [...this.#lines]) this.#dropHistorical(key, line)
+    for (const [key, queue] of [...this.#queues]) this.#dropHistorical(key, queue)
   }
 
   #stored(row: OutboxRecord): void {
     const key = keyOf(row)
     const wait = this.#waits.get(key)
     if (wait !== undefined && wait.lane <= row.lane) return
-    const line = this.#lines.get(key)
-    if (line === undefined) this.#unread = true
-    else line.more = true
+    const queue = this.#queues.get(key)
+    if (queue === undefined) this.#unread = true
+    else queue.more = true
     if (row.lane === 1) return
-    if (line?.rows[0]?.lane !== 0) this.#urgent = true
-    if (line !== undefined) this.#dropHistorical(key, line)
+    if (queue?.rows[0]?.lane !== 0) this.#urgent = true
+    if (queue !== undefined) this.#dropHistorical(key, queue)
   }
 
   /** Rows may have been stored without a call of `stored`. */
   readAgain(): void {
-    for (const line of this.#lines.values()) line.more = true
+    for (const queue of this.#queues.values()) queue.more = true
     this.#unread = true
   }
 
@@ -73,61 +73,61 @@ export class Lines {
 
   /** The next row to send. Its account's other rows wait until `finish` or `block`. */
   take(allow: { readonly historical: boolean }): OutboxRecord | null {
-    const [key, line] = this.#ready(0) ?? (allow.historical ? this.#ready(1) : undefined) ?? []
-    const row = line?.rows.shift()
-    if (key === undefined || line === undefined || row === undefined) return null
-    line.busy += 1
+    const [key, queue] = this.#ready(0) ?? (allow.historical ? this.#ready(1) : undefined) ?? []
+    const row = queue?.rows.shift()
+    if (key === undefined || queue === undefined || row === undefined) return null
+    queue.busy += 1
     // The account goes to the end of the map, so that accounts take turns.
-    this.#lines.delete(key)
-    this.#lines.set(key, line)
+    this.#queues.delete(key)
+    this.#queues.set(key, queue)
     return row
   }
 
   /** Message ids of the account's next rows, in order. */
   messagesBehind(row: OutboxRecord, most: number): string[] {
-    const rows = this.#lines.get(keyOf(row))?.rows.slice(0, most) ?? []
+    const rows = this.#queues.get(keyOf(row))?.rows.slice(0, most) ?? []
     return rows.flatMap(({ messageId }) => messageId ?? [])
   }
 
-  #ready(lane: 0 | 1): readonly [string, Line] | undefined {
-    return this.#lines.entries().find(([, line]) => line.busy === 0 && line.rows[0]?.lane === lane)
+  #ready(lane: 0 | 1): readonly [string, AccountQueue] | undefined {
+    return this.#queues.entries().find(([, queue]) => queue.busy === 0 && queue.rows[0]?.lane === lane)
   }
 
   /** A row that was not taken from here (of a probe or `sendNow`) is under way, until `finish`, `block` or `free`. */
   claim(row: OutboxRecord): void {
-    const line = this.#lines.getOrInsert(keyOf(row), { rows: [], busy: 0, more: true })
-    this.#keep(line, [])
-    line.busy += 1
+    const queue = this.#queues.getOrInsert(keyOf(row), { rows: [], busy: 0, more: true })
+    this.#keep(queue, [])
+    queue.busy += 1
   }
 
   finish(row: OutboxRecord): void {
-    const line = this.#leave(row)
-    if (line !== undefined) this.#tidy(keyOf(row), line)
+    const queue = this.#leave(row)
+    if (queue !== undefined) this.#tidy(keyOf(row), queue)
   }
 
   /** The row is due at `until` and blocks its account until then; a historical row blocks historical rows only. */
   block(row: OutboxRecord, until: number): void {
     const key = keyOf(row)
-    const line = this.#leave(row)
+    const queue = this.#leave(row)
     this.#waits.set(key, { id: row.id, dueAt: until, lane: row.lane })
-    if (line === undefined) return
+    if (queue === undefined) return
     if (row.lane === 1) {
-      this.#dropHistorical(key, line)
+      this.#dropHistorical(key, queue)
       return
     }
-    this.#keep(line, [])
-    line.more = false
-    this.#tidy(key, line)
+    this.#keep(queue, [])
+    queue.more = false
+    this.#tidy(key, queue)
   }
 
   /** A row of `sendNow` has ended: the account's rows in memory are out of date. */
   free(row: OutboxRecord): void {
     const key = keyOf(row)
     this.#waits.delete(key)
-    const line = this.#leave(row)
-    if (line === undefined) return
-    line.more = true
-    this.#tidy(key, line)
+    const queue = this.#leave(row)
+    if (queue === undefined) return
+    queue.more = true
+    this.#tidy(key, queue)
   }
 
   /** Unblocks accounts whose row is due by `now`; they are read again. Infinity = all. */
@@ -135,9 +135,9 @@ export class Lines {
     for (const [key, { dueAt }] of this.#waits) {
       if (dueAt > now) continue
       this.#waits.delete(key)
-      const line = this.#lines.get(key)
-      if (line === undefined) this.#unread = true
-      else line.more = true
+      const queue = this.#queues.get(key)
+      if (queue === undefined) this.#unread = true
+      else queue.more = true
     }
   }
 
@@ -155,7 +155,7 @@ export class Lines {
 
   /** Replaces a row that was changed in the store. false = the row is not in memory. */
   renew(row: OutboxRecord): boolean {
-    const rows = this.#lines.get(keyOf(row))?.rows ?? []
+    const rows = this.#queues.get(keyOf(row))?.rows ?? []
     const index = rows.findIndex(({ id }) => id === row.id)
     if (index >= 0) rows[index] = row
     return index >= 0
@@ -163,7 +163,7 @@ export class Lines {
 
   /** Accounts with rows in memory or under way. */
   accounts(): string[] {
-    return [...this.#lines.keys()]
+    return [...this.#queues.keys()]
   }
 
   wantsRead(): boolean {
@@ -177,7 +177,7 @@ export class Lines {
     this.#urgent = false
     const waiting = (wanted: 0 | 1) => [...this.#waits].flatMap(([key, { lane }]) => (lane === wanted ? [key] : []))
     return {
-      exceptAccounts: [...this.#lines.keys(), ...waiting(0)],
+      exceptAccounts: [...this.#queues.keys(), ...waiting(0)],
       exceptHistorical: waiting(1),
       limit: this.#capacity - this.#size(),
     }
@@ -187,7 +187,7 @@ export class Lines {
     // The store may have more rows than the limit.
     if (rows.length >= plan.limit) this.#unread = true
     for (const [key, own] of Map.groupBy(rows, keyOf)) {
-      const busy = this.#lines.get(key)
+      const busy = this.#queues.get(key)
       if (busy === undefined) this.#add(key, own, now)
       else busy.more = true
     }
@@ -201,7 +201,7 @@ export class Lines {
     const waits = later !== undefined && !due.some(({ lane }) => lane === later.lane)
     if (waits) this.#waits.set(key, later)
     if (due.length === 0) return
-    this.#lines.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
+    this.#queues.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
   }
 
   /** The read failed, or its rows are out of date. */
@@ -211,10 +211,10 @@ export class Lines {
 
   /** Forgets all rows that are not under way. A read that began before must not call `endRead`. */
   reset(): void {
-    for (const [key, line] of this.#lines) {
-      line.rows = []
-      line.more = true
-      if (line.busy === 0) this.#lines.delete(key)
+    for (const [key, queue] of this.#queues) {
+      queue.rows = []
+      queue.more = true
+      if (queue.busy === 0) this.#queues.delete(key)
     }
     this.#waits.clear()
     this.#unread = true
@@ -222,31 +222,31 @@ export class Lines {
   }
 
   #size(): number {
-    return this.#lines.values().reduce((sum, { rows }) => sum + rows.length, 0)
+    return this.#queues.values().reduce((sum, { rows }) => sum + rows.length, 0)
   }
 
   /** A row of the account is no longer under way. */
-  #leave(row: OutboxRecord): Line | undefined {
-    const line = this.#lines.get(keyOf(row))
-    if (line !== undefined) line.busy -= 1
-    return line
+  #leave(row: OutboxRecord): AccountQueue | undefined {
+    const queue = this.#queues.get(keyOf(row))
+    if (queue !== undefined) queue.busy -= 1
+    return queue
   }
 
-  #dropHistorical(key: string, line: Line): void {
-    const live = line.rows.filter(({ lane }) => lane === 0)
-    this.#keep(line, live)
-    this.#tidy(key, line)
+  #dropHistorical(key: string, queue: AccountQueue): void {
+    const live = queue.rows.filter(({ lane }) => lane === 0)
+    this.#keep(queue, live)
+    this.#tidy(key, queue)
   }
 
-  #keep(line: Line, rows: OutboxRecord[]): void {
-    if (rows.length < line.rows.length) line.more = true
-    line.rows = rows
+  #keep(queue: AccountQueue, rows: OutboxRecord[]): void {
+    if (rows.length < queue.rows.length) queue.more = true
+    queue.rows = rows
   }
 
-  /** Removes the line if it has no rows. */
-  #tidy(key: string, line: Line): void {
-    if (line.busy > 0 || line.rows.length > 0) return
-    this.#lines.delete(key)
-    if (line.more) this.#unread = true
+  /** Removes the queue if it has no rows. */
+  #tidy(key: string, queue: AccountQueue): void {
+    if (queue.busy > 0 || queue.rows.length > 0) return
+    this.#queues.delete(key)
+    if (queue.more) this.#unread = true
   }
 }

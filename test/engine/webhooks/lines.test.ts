@@ -10,7 +10,7 @@ import { readConfig } from '../../../engine/config.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
 import { Channel } from '../../../engine/webhooks/channel.ts'
-import { Lines, type ReadPlan } from '../../../engine/webhooks/lines.ts'
+import { DeliveryQueue, type ReadPlan } from '../../../engine/webhooks/lines.ts'
 import { until } from '../../support/until.ts'
 import { laneRow as row } from './lane-row.ts'
 
@@ -55,7 +55,7 @@ const steps = fc.array(
 )
 
 interface World {
-  readonly lines: Lines
+  readonly lines: DeliveryQueue
   readonly stored: OutboxRecord[]
   readonly done: Set<string>
   readonly underWay: OutboxRecord[]
@@ -158,7 +158,7 @@ suite('rows in memory', () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 6 }), (script, capacity) => {
         const world: World = {
-          lines: new Lines(capacity),
+          lines: new DeliveryQueue(capacity),
           stored: [],
           done: new Set(),
           underWay: [],
@@ -180,7 +180,7 @@ suite('rows in memory', () => {
   })
 
   test('live rows go before historical ones, also when memory is full of those', () => {
-    const lines = new Lines(4)
+    const lines = new DeliveryQueue(4)
     const old = [0, 1, 2, 3].map((seq) => row(`h${seq}`, seq, 1))
     lines.endRead(old, lines.beginRead(), 10)
     const live = row('live', 9)
@@ -191,7 +191,7 @@ suite('rows in memory', () => {
   })
 
   test('live rows go before historical ones of their account that are in memory already', () => {
-    const lines = new Lines(20)
+    const lines = new DeliveryQueue(20)
     const old = [row('a', 0, 1), row('a', 1, 1), row('b', 2, 1)]
     lines.endRead(old, lines.beginRead(), 10)
     const live = row('a', 3)
@@ -212,7 +212,7 @@ suite('rows in memory', () => {
       [0, true],
       [1, false],
     ] as const) {
-      const lines = new Lines(4)
+      const lines = new DeliveryQueue(4)
       lines.endRead([row('a', 0), row('b', 1), row('c', 2)], lines.beginRead(), 10)
       lines.stored([row('d', 3, lane)])
       assert.equal(lines.wantsRead(), wanted)
@@ -220,7 +220,7 @@ suite('rows in memory', () => {
   })
 
   test('the rows of an account that is full of them are followed by a read, when they have gone', () => {
-    const lines = new Lines(2)
+    const lines = new DeliveryQueue(2)
     lines.endRead([row('a', 0), row('a', 1)], lines.beginRead(), 10)
     lines.stored([row('a', 2)])
     for (const seq of [0, 1]) {
@@ -233,7 +233,7 @@ suite('rows in memory', () => {
   })
 
   test('a row that is due later holds up its account, a historical one what is historical in it', () => {
-    const lines = new Lines(9)
+    const lines = new DeliveryQueue(9)
     const [failed, next, other] = [row('a', 0, 1), row('a', 1, 1), row('b', 2, 1)]
     lines.endRead([failed, next, other], lines.beginRead(), 10)
     assert.equal(lines.take({ historical: true }), failed)
@@ -258,7 +258,7 @@ suite('rows in memory', () => {
   })
 
   test('a row that is sent by hand keeps its account to itself; afterwards the account is read anew', () => {
-    const lines = new Lines(9)
+    const lines = new DeliveryQueue(9)
     lines.endRead([row('a', 0), row('a', 1), row('b', 2)], lines.beginRead(), 10)
     const first = lines.take({ historical: true })
     assert(first)
@@ -272,7 +272,7 @@ suite('rows in memory', () => {
   })
 
   test('to forget all keeps what is on its way, and reads the rest anew', () => {
-    const lines = new Lines(9)
+    const lines = new DeliveryQueue(9)
     lines.endRead([row('a', 0), row('a', 1), row('b', 2)], lines.beginRead(), 10)
     const busy = lines.take({ historical: true })
     assert(busy)
