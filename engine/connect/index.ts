@@ -43,7 +43,7 @@ export type ConnectOutcome =
   | { readonly kind: 'error'; readonly code: ErrorCode }
 
 /** A try with a mailbox, as callers see it. */
-export type ConnectTry = Readonly<Pick<Running, 'browser' | 'step' | 'outcome' | 'changed'>>
+export type ConnectTry = Readonly<Pick<Try, 'browser' | 'step' | 'outcome' | 'changed'>>
 
 /** Key of the login that a credential is sent to. */
 export function destinationOf({ server, port, useSsl, username }: MailboxSettings): string {
@@ -63,7 +63,7 @@ interface Deps {
 }
 
 type State = Required<Deps> & {
-  readonly tries: LRUCache<string, Running>
+  readonly tries: LRUCache<string, Try>
   /** Tokens whose claim this process is working on. */
   readonly claimed: Set<string>
 }
@@ -72,7 +72,7 @@ type State = Required<Deps> & {
 const rememberedMs = 900_000
 const remembered = 10_000
 
-class Running {
+class Try {
   /** The browser that has begun the try. */
   readonly browser: string
   step: ProbeStep | 'saving' = 'finding'
@@ -91,7 +91,7 @@ class Running {
     return this.#next.promise
   }
 
-  note(news: Partial<Pick<Running, 'step' | 'outcome'>>): void {
+  note(news: Partial<Pick<Try, 'step' | 'outcome'>>): void {
     Object.assign(this, news)
     this.#next.resolve(undefined)
     this.#next = Promise.withResolvers<undefined>()
@@ -102,7 +102,7 @@ export function createConnect(deps: Deps) {
   const state: State = {
     now: Date.now,
     ...deps,
-    tries: new LRUCache<string, Running>({
+    tries: new LRUCache<string, Try>({
       maxSize: remembered,
       sizeCalculation: () => 1,
       ttl: rememberedMs,
@@ -137,7 +137,7 @@ function begin(state: State, record: ConnectTokenRecord, browser: string, input:
   const { tries, now, log } = state
   const { token } = record
   if (tries.get(token)?.outcome === null) return false
-  const running = new Running(browser)
+  const running = new Try(browser)
   // The outcome when the store does not count the try, or takes too long.
   let outcome: ConnectOutcome = { kind: 'error', code: 'store_unavailable' }
   const attempt = fromPromise<TryOutput, { readonly token: string }>(async () => {
@@ -162,14 +162,14 @@ function begin(state: State, record: ConnectTokenRecord, browser: string, input:
 }
 
 /** The claim of the token went to another try. */
-class Taken extends Error {}
+class ClaimLost extends Error {}
 
 /** Never rejects. */
 async function outcomeOf(
   state: State,
   record: ConnectTokenRecord,
   input: AccountInput,
-  running: Running,
+  running: Try,
 ): Promise<ConnectOutcome> {
   const { store, claimed, log } = state
   const { token } = record
@@ -178,7 +178,7 @@ async function outcomeOf(
     const made = await make(state, record, input, steps)
     if (!made.ok) return { kind: 'failed', failure: made.failure, message: made.message }
   } catch (thrown) {
-    if (thrown instanceof Taken) return { kind: 'taken' }
+    if (thrown instanceof ClaimLost) return { kind: 'taken' }
     const error = toAppError(thrown)
     // After a create with an unknown result, the undo releases the token; there is no undo for an edit.
     const undone = error.code === 'store_unavailable' && record.accountId === null
@@ -196,7 +196,7 @@ async function outcomeOf(
   return { kind: 'made' }
 }
 
-function stepsOf({ store, claimed, now }: State, token: string, running: Running) {
+function stepsOf({ store, claimed, now }: State, token: string, running: Try) {
   return {
     onStep: (step: ProbeStep) => running.note({ step }),
     async claim(ids: Omit<TokenClaim, 'at'>): Promise<void> {
@@ -207,7 +207,7 @@ function stepsOf({ store, claimed, now }: State, token: string, running: Running
         claimed.delete(token)
         throw error
       })
-      if (won === null) throw new Taken()
+      if (won === null) throw new ClaimLost()
       running.claim = claim
       running.note({ step: 'saving' })
     },

@@ -151,7 +151,7 @@ function trimmed(blocks: readonly Block[]): readonly Block[] {
 /** '> A3 NOOP', '< A3 OK done' */
 function shown(line: string): string {
   const text = line.slice(3)
-  const masked = line.startsWith('C: ') ? `> ${client(text)}` : `< ${server(text)}`
+  const masked = line.startsWith('C: ') ? `> ${maskedCommand(text)}` : `< ${maskedResponse(text)}`
   return masked.slice(0, longestLine).replaceAll(/[^\x20-\x7e]/g, '?')
 }
 
@@ -159,7 +159,7 @@ function shown(line: string): string {
 const plainCommands =
   /^[A-Za-z0-9]+ (?:UID )?(?:CAPABILITY|NOOP|LOGOUT|STARTTLS|ID|NAMESPACE|ENABLE|SELECT|EXAMINE|CLOSE|UNSELECT|LIST|LSUB|STATUS|FETCH|STORE|COPY|MOVE|EXPUNGE|IDLE|CREATE|DELETE|RENAME|SUBSCRIBE|UNSUBSCRIBE)\b/i
 
-function client(text: string): string {
+function maskedCommand(text: string): string {
   if (text === 'DONE' || plainCommands.test(text)) return text
   const mechanism = /^[A-Za-z0-9]+ AUTHENTICATE [A-Z0-9-]{1,20}/i.exec(text)
   if (mechanism) return `${mechanism[0]} ***`
@@ -172,7 +172,7 @@ const statusLine = /^(?:\*|[A-Za-z0-9]+) (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 const plainAnswers =
   /^\* (?:\d+ (?:EXISTS|EXPUNGE|RECENT)|CAPABILITY|ENABLED|ID|NAMESPACE|FLAGS|X?LIST|LSUB|STATUS|E?SEARCH|VANISHED)\b/i
 
-function server(text: string): string {
+function maskedResponse(text: string): string {
   if (statusLine.test(text) || plainAnswers.test(text)) return text
   const fetched = /^\* \d+ FETCH\b/i.exec(text)
   if (fetched) return `${fetched[0]} (${fetchedItems(text)})`

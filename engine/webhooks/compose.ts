@@ -17,7 +17,7 @@ import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
 import { currentSecret, openSecrets, validSecrets } from '../secrets/list.ts'
 import type { SigningKeys, Unsigned } from './envelope.ts'
-import type { EventFacts, Known, Matcher, MessageEvent } from './match.ts'
+import type { EventFacts, KnownFacts, Matcher, MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
 import { createReadAhead, type ReadAhead } from './read-ahead.ts'
 import { lookUpThread } from './targets.ts'
@@ -27,27 +27,28 @@ export type Composer = ReturnType<typeof createComposer>
 
 const rememberedMs = 30_000
 
-interface Owner {
+interface AccountContext {
   readonly account: AccountRecord
   readonly folderName: (path: string) => string
 }
 
 export function createComposer(parts: WebhookParts) {
+  const { store } = parts
   const ahead = createReadAhead(parts)
-  const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits() }
-  const owners = new LRUCache<string, Owner>({
+  const accounts = new LRUCache<string, AccountContext>({
     max: 2000,
     ttl: rememberedMs,
     async fetchMethod(id) {
-      const [account, folders] = await Promise.all([deps.store.accounts.get(id), deps.store.folders.list(id)])
+      const [account, folders] = await Promise.all([store.accounts.get(id), store.folders.list(id)])
       return account === null ? undefined : { account, folderName: folderNamer(folders) }
     },
   })
+  const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits(), accounts }
   const keys = new LRUCache<string, { readonly secret: string; readonly revoked: boolean }>({
     max: 1000,
     ttl: rememberedMs,
     async fetchMethod(developerId) {
-      const developer = await deps.store.developers.get(developerId)
+      const developer = await store.developers.get(developerId)
       if (developer === null) return undefined
       const secret = currentSecret(openSecrets(deps.sealer, developer.id, developer.sealedSecret))
       return { secret, revoked: Boolean(developer.revokedAt) }
@@ -57,13 +58,13 @@ export function createComposer(parts: WebhookParts) {
     /** `behind`: ids of the messages of the next callbacks, of the same webhook and account. */
     async compose(row: OutboxRecord, behind: readonly string[] = []): Promise<Composed> {
       if (row.kind !== 'message') return composePlain(deps, row)
-      const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
+      const job = await jobOf(deps, row)
       return 'kind' in job ? job : composeMessage(deps, { ...job, behind })
     },
     /** The callback as it would be composed now, without texts of the mail and without signatures. */
     async preview(row: OutboxRecord): Promise<Skipped | Pick<Sendable, 'kind' | 'url' | 'body'>> {
       if (row.kind !== 'message') return composePlain(deps, row)
-      const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
+      const job = await jobOf(deps, row)
       if ('kind' in job) return job
       const { body } = unsigned(deps, job, readEventFacts(row.data), namedOnly(job.webhook))
       return { kind: 'send', url: job.webhook.callbackUrl, body }
@@ -77,7 +78,7 @@ export function createComposer(parts: WebhookParts) {
     readNew: ahead.readNew,
     forgetKey: (developerId: string): void => void keys.delete(developerId),
     forget(userId: string): void {
-      for (const [id, { account }] of owners.entries()) if (account.userId === userId) owners.delete(id)
+      for (const [id, { account }] of accounts.entries()) if (account.userId === userId) accounts.delete(id)
     },
   }
 }
@@ -100,17 +101,22 @@ function composePlain({ targets, now, baseUrl }: WebhookParts, row: OutboxRecord
   return { kind: 'send', url: row.url, body: urlCallbackBody(row), texts: null }
 }
 
-async function jobOf(deps: WebhookParts, row: OutboxRecord, owner: Owner | undefined): Promise<MessageJob | Skipped> {
+interface JobDeps extends WebhookParts {
+  readonly accounts: LRUCache<string, AccountContext>
+}
+
+async function jobOf(deps: JobDeps, row: OutboxRecord): Promise<MessageJob | Skipped> {
   const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
   if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
   if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
-  if (owner === undefined) return { kind: 'skip', reason: 'the email account was removed' }
-  const { account } = owner
+  const known = await deps.accounts.fetch(row.accountId ?? '')
+  if (known === undefined) return { kind: 'skip', reason: 'the email account was removed' }
+  const { account } = known
   const message = await deps.store.messages.get(account.id, row.messageId ?? '')
   if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
   const { webhook, matcher } = target
   const thread = () => lookUpThread(deps.store, target, message)
-  return { ...owner, row, webhook, matcher, message, thread }
+  return { ...known, row, webhook, matcher, message, thread }
 }
 
 /** Ready to be signed and sent. `release` returns its memory to the budget; the caller calls it after the attempt. */
@@ -142,7 +148,7 @@ interface MessageJob {
   readonly behind?: readonly string[]
   readonly folderName: (path: string) => string
   /** Looks up the thread for the thread filter; {} without that filter. */
-  readonly thread: () => Promise<Known>
+  readonly thread: () => Promise<KnownFacts>
 }
 
 /** Webhook and account → since when its rows wait for bodies. The next readable body, or a restart, ends the wait. */

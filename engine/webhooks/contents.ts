@@ -136,7 +136,7 @@ export function wantsContents(wishes: Wishes): boolean {
 }
 
 /** A search and its developer (`owner`): a developer's searches wait for each other only. */
-export interface Wanted {
+export interface OwnedSearch {
   readonly search: BodySearch
   readonly owner: string
 }
@@ -145,7 +145,7 @@ export async function readContents(
   deps: ReadDeps,
   message: MessageRecord,
   wishes: Wishes,
-  search: Wanted | null,
+  search: OwnedSearch | null,
 ): Promise<ReadContents> {
   const { texts, body } = await readTexts(deps, message, wishes, search)
   const headers = await readHeaderBlock(deps.mail, message, wishes.includeHeader)
@@ -173,7 +173,7 @@ async function readTexts(
   deps: ReadDeps,
   message: MessageRecord,
   wishes: Wishes,
-  search: Wanted | null,
+  search: OwnedSearch | null,
 ): Promise<{ readonly texts: GivenText[]; readonly body: Finding | null }> {
   const given = givenParts(message, wishes)
   const isGiven = new Set(given.map(({ section }) => section))
@@ -224,7 +224,7 @@ const stepsToRead = 4
  * Searches part by part, so that only one part is in memory. Small texts are searched in this thread, large texts in a
  * worker. Size, cost and time are bounded for the message as a whole.
  */
-function createHunt({ search, owner }: Wanted, { config, searches }: ReadDeps) {
+function createHunt({ search, owner }: OwnedSearch, { config, searches }: ReadDeps) {
   let left = config.MAILROOM_BODY_SEARCH_MAX
   let [costLeft, msLeft] = [mostCost, searches.withinMs]
   let found: string | null = null

@@ -19,7 +19,7 @@ import {
   type Circumstance,
   type FilterVerdict,
   type Judgement,
-  type Known,
+  type KnownFacts,
   type MessageEvent,
   sentOf,
 } from './match.ts'
@@ -74,7 +74,7 @@ export function createQuestions(parts: WebhookParts) {
     async findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]> {
       const name = bareReference(reference)
       const covered = await coveredAccounts(store, webhook, 'message_id')
-      return (await ofEach(covered, ({ id }) => store.messages.findAll(id, name, mostTwins))).flat()
+      return (await ofEach(covered, ({ id }) => store.messages.findAll(id, name, mostSameId))).flat()
     },
     /** Why this message was or was not sent, from the records of its arrival. */
     explain: (webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking) =>
@@ -110,7 +110,7 @@ const [mostWebhooks, mostCallbacks, mostEvents] = [20, 10, 20]
 
 const mostDeliveries = 100
 /** Messages of an account with the same Message-ID. Some senders repeat one in every message. */
-const mostTwins = 100
+const mostSameId = 100
 
 async function explain(question: Question, account: AccountRecord, message: MessageRecord): Promise<Explanation> {
   const { store, target } = question
@@ -123,7 +123,7 @@ async function explain(question: Question, account: AccountRecord, message: Mess
     const verdicts = sentVerdicts(target, message, known, changes, queued)
     return { changes, matched: true, verdicts, deliveries }
   }
-  const best = await judgeBest(question, account, message, heardFirst(target.webhook, changes), known)
+  const best = await judgeBest(question, account, message, activeFirst(target.webhook, changes), known)
   const verdicts = unsentVerdicts(target.webhook, best, deliveries)
   return { changes, matched: verdicts.every(({ matched }) => matched), verdicts, deliveries }
 }
@@ -137,7 +137,7 @@ function isDecided(row: OutboxRecord): boolean {
 function sentVerdicts(
   { webhook, matcher }: Target,
   message: MessageRecord,
-  known: Known,
+  known: KnownFacts,
   changes: readonly ChangeRecord[],
   queued: readonly OutboxRecord[],
 ): FilterVerdict[] {
@@ -169,9 +169,9 @@ function unsentVerdicts(
 }
 
 /** Events while the webhook was active come first: they explain more than the others. */
-function heardFirst(webhook: WebhookRecord, changes: readonly ChangeRecord[]): ChangeRecord[] {
-  const noticed = ({ at }: ChangeRecord) => webhook.createdAt <= at && activeAt(webhook, at) !== false
-  return [...changes.filter(noticed), ...changes.filter((change) => !noticed(change))]
+function activeFirst(webhook: WebhookRecord, changes: readonly ChangeRecord[]): ChangeRecord[] {
+  const wasActive = ({ at }: ChangeRecord) => webhook.createdAt <= at && activeAt(webhook, at) !== false
+  return [...changes.filter(wasActive), ...changes.filter((change) => !wasActive(change))]
 }
 
 /** The webhook's state at the event: reasons for no callback besides today's filters. */
@@ -326,7 +326,7 @@ async function judgeBest<TEvent extends MessageEvent>(
   account: AccountRecord,
   message: MessageRecord,
   events: readonly TEvent[],
-  known: Known,
+  known: KnownFacts,
 ): Promise<Judged<TEvent> | null> {
   const { store, searches, target } = question
   let best: Judged<TEvent> | null = null
@@ -341,22 +341,22 @@ async function judgeBest<TEvent extends MessageEvent>(
   return { ...(await judgeAtLength(searches, target, best.event, message, all)), event: best.event }
 }
 
-const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
+const noContents = { includeBody: false, bodyType: null, includeHeader: null }
 
 /** body_search as before a callback, if the webhook has this filter. The finding may stay undecided, with a reason. */
-async function searchBody(question: Question, { userId }: AccountRecord, message: MessageRecord): Promise<Known> {
+async function searchBody(question: Question, { userId }: AccountRecord, message: MessageRecord): Promise<KnownFacts> {
   const { target, asking, budget } = question
   const { bodySearch } = target.matcher
   if (bodySearch === null) return {}
   if (asking.texts === false) return undecided('the text is not read for this answer')
   asking.reads(userId)
   const { developerId } = target.webhook
-  const bytes = memoryFor(question, message, nothingGiven, true)
+  const bytes = memoryFor(question, message, noContents, true)
   // All questions of a developer share one part of the budget.
   const release = await budget.take('contents', { developerId, part: 'searches' }, bytes)
   if (release === null) return undecided('not searched: many large messages are being read; ask again')
   try {
-    const { body } = await readContents(question, message, nothingGiven, { search: bodySearch, owner: developerId })
+    const { body } = await readContents(question, message, noContents, { search: bodySearch, owner: developerId })
     return body === null ? {} : { body }
   } catch (error) {
     const { fault, message: reason } = toAppError(error)
@@ -367,6 +367,6 @@ async function searchBody(question: Question, { userId }: AccountRecord, message
   }
 }
 
-function undecided(why: string): Known {
+function undecided(why: string): KnownFacts {
   return { body: { matched: null, why } }
 }

@@ -30,7 +30,7 @@ const pagesAtOnce = 4
 export class History {
   readonly #deps: WebhookParts
   readonly #stopped = new AbortController()
-  readonly #scans = createScans((webhookId, accountId) => this.#play(webhookId, accountId), this.#stopped.signal)
+  readonly #scans = createScans((webhookId, accountId) => this.#page(webhookId, accountId), this.#stopped.signal)
   /** Time of the last page's rows, ever increasing: rows sort by it. */
   #lastAt = 0
 
@@ -89,7 +89,7 @@ export class History {
   }
 
   /** Scans a page, then pauses to leave the store to live mail. Never rejects. */
-  async #play(webhookId: string, accountId: string): Promise<PageEnd> {
+  async #page(webhookId: string, accountId: string): Promise<PageEnd> {
     const { log, config } = this.#deps
     const end = await this.#step(webhookId, accountId).catch((error: unknown) => {
       log.warn({ webhookId, accountId, err: toAppError(error) }, 'historical scan held up')

@@ -53,7 +53,7 @@ export interface FilterVerdict {
 }
 
 /** Results of look-ups for a judgement, beyond event and message. Absent = not looked up yet. */
-export interface Known {
+export interface KnownFacts {
   /** Result of body_search. */
   readonly body?: Finding
   /** Thread ids that belong to the webhook's thread reference in this account. */
@@ -84,7 +84,7 @@ export interface Finding {
 /** Charges the cost (see costOf) to the judgement. false = too much for the event loop. */
 type Afford = (cost: number) => boolean
 
-type Check = (event: MessageEvent, message: MessageRecord, known: Known, afford: Afford) => Finding
+type Check = (event: MessageEvent, message: MessageRecord, known: KnownFacts, afford: Afford) => Finding
 
 /** Bound on the cost (see costOf) of one judgement in the main thread: some 10 ms. */
 export const mostCost = 600_000
@@ -123,7 +123,7 @@ export function compileMatcher(webhook: Rules) {
     bodySearch: filters.bodySearch === undefined ? null : compileBodySearch(filters.bodySearch),
     /** The thread filter's text without brackets; null = no such filter. */
     threadReference: filters.thread === undefined ? null : bareReference(filters.thread),
-    judge(event: MessageEvent, message: MessageRecord, known: Known = {}): Judgement {
+    judge(event: MessageEvent, message: MessageRecord, known: KnownFacts = {}): Judgement {
       const verdicts = [judgeOccasion(webhook, event, message), judgeDraft(webhook, event)]
       let refused = verdicts.some((verdict) => !verdict.matched)
       const undecided: FilterParameter[] = []

@@ -14,7 +14,7 @@ import { decodeBody, htmlText } from '../messages/bodies.ts'
 import type { BodyPartRecord, MessageRecord } from '../store/records.ts'
 import { Threads, threadStartMs } from '../threads.ts'
 import { type BodySearch, compileBodySearch, compileMatcher } from './match.ts'
-import type { Judgement, Known, MessageEvent, Rules } from './match.ts'
+import type { Judgement, KnownFacts, MessageEvent, Rules } from './match.ts'
 import type { Target } from './targets.ts'
 
 export interface TextPart extends BodyPartRecord {
@@ -128,7 +128,7 @@ export async function judgeAtLength(
   { webhook, matcher }: Pick<Target, 'webhook' | 'matcher'>,
   event: MessageEvent,
   message: MessageRecord,
-  known: Known,
+  known: KnownFacts,
 ): Promise<Judgement> {
   const judged = matcher.judge(event, message, known)
   if (judged.outcome !== 'undecided' || judged.long.length === 0) return judged
@@ -161,7 +161,7 @@ interface JudgeTask {
   readonly webhook: Rules
   readonly event: MessageEvent
   readonly message: MessageRecord
-  readonly known: Omit<Known, 'folderName' | 'unhurried'>
+  readonly known: Omit<KnownFacts, 'folderName' | 'unhurried'>
   /** Name of the event's folder, as the API shows it. */
   readonly folderName: string
 }

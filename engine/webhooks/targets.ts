@@ -12,7 +12,7 @@ import { pagesOf } from '../store/keyed.ts'
 import type { ChangeDraft, Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { messageRow } from './callbacks.ts'
-import { compileMatcher, isFirst, type Known, type Matcher } from './match.ts'
+import { compileMatcher, isFirst, type KnownFacts, type Matcher } from './match.ts'
 
 export interface Target {
   webhook: WebhookRecord
@@ -153,7 +153,7 @@ export async function planRows(
 }
 
 /** The thread filter's ids in memory. */
-export function knownThreads(target: Target, accountId: string): Known {
+export function knownThreads(target: Target, accountId: string): KnownFacts {
   const threads = target.threads.get(accountId)
   return threads === undefined ? {} : { threads }
 }
@@ -169,7 +169,7 @@ export async function lookUpThread(
   store: Pick<Store, 'messages'>,
   target: Target,
   message: MessageRecord,
-): Promise<Known> {
+): Promise<KnownFacts> {
   const { threadReference } = target.matcher
   if (threadReference === null) return {}
   const { accountId } = message

@@ -1,7 +1,7 @@
 /** One message, and what a webhook's filters say of it. */
 import assert from 'node:assert/strict'
 import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
-import { compileMatcher, type Judgement, type Known, type MessageEvent } from '../../../engine/webhooks/match.ts'
+import { compileMatcher, type Judgement, type KnownFacts, type MessageEvent } from '../../../engine/webhooks/match.ts'
 import { type Arrival, facts, messageOf } from './arrival.ts'
 
 export const account = { id: 'a'.repeat(24), userId: 'b'.repeat(24) } as Parameters<typeof messageOf>[0]
@@ -43,7 +43,7 @@ export const mail = facts('m1', {
 interface Case {
   readonly event?: Partial<MessageEvent>
   readonly arrival?: Partial<Arrival>
-  readonly known?: Known
+  readonly known?: KnownFacts
   readonly facts?: MessageFacts
   readonly more?: { receiveAllChanges?: boolean; receiveDrafts?: boolean }
 }
