@@ -1,17 +1,17 @@
 /**
- * One email account: three regions, then `closing` and `stopped`. docs/architecture.md has the picture; here is the
- * reason of what is odd in it.
+ * One email account: three regions, then `closing` and `stopped`. docs/architecture.md has the picture; this header
+ * explains the unusual parts.
  *
- * life: what the account's connection does.
- *   starting, deciding  left at once: as the resume record says, and as the last failure has changed the context.
- *   connecting.queued   waits for our own login limiter, so no deadline.
- *   online.logins       whether the command connection may log in. A login of its own that fails counts like any other,
- *                       and leaves alone the session that is open, until a rejection makes the account DISABLED.
- *   waiting.throttled   the server's own time: WAKE does not end it, a further throttling only extends it.
- *   disabled            tried again when the probe is due.
- * status: follows the context. An account stays DISABLED while it is tried anew, and while it waits after a try that
- *   said nothing about its login (network …).
- * records: whatever has to survive a restart is given to `report` until it succeeds. It never holds up life.
+ * life: the account's connection.
+ *   starting, deciding  are left at once, by the resume record, and by the effect of the last failure.
+ *   connecting.queued   waits for our own login limiter, without a deadline.
+ *   online.logins       whether the command connection may log in. Its failed login counts like any other, but leaves
+ *                       the open session alone, unless a rejection makes the account DISABLED.
+ *   waiting.throttled   the server sets the time: WAKE does not end it, a further throttling only extends it.
+ *   disabled            the account is tried again when the probe is due.
+ * status: follows the context. An account stays DISABLED during a new attempt, and while it waits after a failure that
+ *   says nothing about its login (network …).
+ * records: calls `report` until it succeeds with all that has to survive a restart. It never delays life.
  */
 import type { SnapshotFrom } from 'xstate'
 import { failureOf, isThrottled, lateFailure, reportOf, startContext, type AccountContext } from './account.rules.ts'
@@ -24,19 +24,19 @@ interface Args<TEvent> {
   readonly event: TEvent
 }
 
-const rejected = failing(({ context, event }: Args<{ readonly error: unknown }>) => failureOf(context, event.error))
-/** A callback actor does not end by itself; if it does, that is a bug of the actor. */
+const thrown = ({ context, event }: Args<{ readonly error: unknown }>) => failureOf(context, event.error)
+const given = ({ event }: Args<{ readonly failure: Failure }>) => event.failure
+
+const rejected = failing(thrown)
+const reported = failing(given)
+/** A callback actor never ends by itself, unless it has a bug. */
 const ended = failing(({ context }: Args<unknown>) => failureOf(context, null))
-const reported = failing(({ event }: Args<{ readonly failure: Failure }>) => event.failure)
-const connectLate = failing(({ context }: Args<unknown>) =>
-  lateFailure(context, context.settings.connectDeadlineMs, 'the mail server did not complete the login in time'),
-)
-const syncLate = failing(({ context }: Args<unknown>) =>
-  lateFailure(context, context.settings.syncDeadlineMs, 'the mail server stopped answering while the mailbox was read'),
-)
-const watchLate = failing(({ context }: Args<unknown>) =>
-  lateFailure(context, context.settings.watchDeadlineMs, 'the mail server has been silent for too long'),
-)
+
+const late = (deadline: 'connectDeadlineMs' | 'syncDeadlineMs' | 'watchDeadlineMs', message: string) =>
+  failing(({ context }: Args<unknown>) => lateFailure(context, context.settings[deadline], message))
+const connectLate = late('connectDeadlineMs', 'the mail server did not complete the login in time')
+const syncLate = late('syncDeadlineMs', 'the mail server stopped answering while the mailbox was read')
+const watchLate = late('watchDeadlineMs', 'the mail server has been silent for too long')
 
 const at = ({ event }: Args<{ readonly at: number }>) => ({ at: event.at })
 const doneAt = ({ event }: Args<{ readonly output: { readonly at: number } }>) => ({ at: event.output.at })
@@ -47,11 +47,14 @@ const mailbox = ({ context }: { readonly context: AccountContext }) => ({ accoun
 const hear = { type: 'hear', params: at } as const
 const forget = { type: 'forget', params: moment } as const
 const proved = { type: 'proved', params: at } as const
+const admitted = { type: 'admitted', params: at } as const
+const unpauses = { type: 'unpauses', params: moment } as const
+const resumed = { type: 'resumed', params: moment } as const
 const connectNow = { target: '#account.running.life.connecting', reenter: true, actions: forget } as const
-/** Whatever is under way: a person asked, and the mail server has answered. */
+/** A person's check was answered by the mail server: its verdict counts, whatever is under way. */
 const onCheckFailed = { guard: { type: 'isVerdict', params: failure }, ...reported } as const
 const wantsNewSession = ({ event }: { readonly event: { readonly reconnect?: boolean } }) => event.reconnect === true
-/** A session is given up for a new one, which has to wait where the server has asked for peace meanwhile. */
+/** For a new session that has to wait, because the server has throttled us meanwhile. */
 const toThrottled = '#account.running.life.waiting.throttled'
 
 const connecting = accountChart.createStateConfig({
@@ -114,7 +117,7 @@ const watching = accountChart.createStateConfig({
       { guard: ({ context, event }) => isThrottled(context, event.at), target: toThrottled, actions: hear },
       { target: '#account.running.life.connecting', actions: hear },
     ],
-    // The open session speaks against every other failure of a second login.
+    // The open session disproves every other failure of a second login.
     CHECK_FAILED: { guard: { type: 'isRejection', params: failure }, ...reported },
   },
   states: {
@@ -129,8 +132,8 @@ const watching = accountChart.createStateConfig({
 const logins = accountChart.createStateConfig({
   initial: 'free',
   on: {
-    'command.failed': refusing(({ event }: Args<{ readonly failure: Failure }>) => event.failure),
-    'command.connected': { target: '.free', actions: { type: 'admitted', params: at } },
+    'command.failed': refusing(given),
+    'command.connected': { target: '.free', actions: admitted },
   },
   states: {
     free: {},
@@ -141,7 +144,7 @@ const logins = accountChart.createStateConfig({
         CHECK_PASSED: {
           guard: ({ context, event }) => !isThrottled(context, event.at),
           target: 'free',
-          actions: { type: 'admitted', params: at },
+          actions: admitted,
         },
       },
     },
@@ -151,7 +154,7 @@ const logins = accountChart.createStateConfig({
         src: 'relogin',
         input: mailbox,
         onDone: { target: 'free', actions: { type: 'admitted', params: doneAt } },
-        onError: refusing(({ context, event }: Args<{ readonly error: unknown }>) => failureOf(context, event.error)),
+        onError: refusing(thrown),
       },
     },
   },
@@ -180,7 +183,7 @@ const waiting = accountChart.createStateConfig({
     backoff: {
       on: {
         WAKE: connectNow,
-        HOST_BACK: { target: '#account.running.life.connecting', actions: { type: 'resumed', params: moment } },
+        HOST_BACK: { target: '#account.running.life.connecting', actions: resumed },
         CHECK_PASSED: { target: '#account.running.life.connecting', actions: proved },
         CHECK_FAILED: reported,
       },
@@ -207,18 +210,8 @@ const paused = accountChart.createStateConfig({
   tags: 'paused',
   on: {
     RESUME: [
-      {
-        guard: { type: 'throttledAt', params: moment },
-        target: 'waiting.throttled',
-        actions: { type: 'unpauses', params: moment },
-      },
-      {
-        target: 'connecting',
-        actions: [
-          { type: 'unpauses', params: moment },
-          { type: 'resumed', params: moment },
-        ],
-      },
+      { guard: { type: 'throttledAt', params: moment }, target: 'waiting.throttled', actions: unpauses },
+      { target: 'connecting', actions: [unpauses, resumed] },
     ],
   },
 })

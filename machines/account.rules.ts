@@ -1,11 +1,10 @@
 /**
- * What a failure or a success does to an account: pure functions from context to context. The figures come from
+ * The effect of each failure and success on an account: pure functions from context to context. The figures come from
  * settings; by class:
  * - network, tls, protocol, connection_limit, auth_unavailable: exponential back-off with full jitter;
  * - auth_rejected, consent_lost, permission ("strikes"): the slow schedule, and DISABLED at the set number in a row;
- * - throttled: the server's own hint, and nothing before it.
- * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears
- * them.
+ * - throttled: the server's own hint, and no attempt before it.
+ * "In a row" means without a success between: a network failure between two rejections leaves their count alone.
  */
 import { fullJitterMs, hintedMs, scheduleMs, stirred, timerMs } from './backoff.ts'
 import {
@@ -53,7 +52,6 @@ export interface AccountInput {
 export interface AccountContext extends Recorded {
   readonly accountId: string
   readonly settings: AccountSettings
-  readonly startPaused: boolean
   readonly status: AccountStatus
   readonly message: string | null
   readonly resume: KnownResume
@@ -77,25 +75,25 @@ export function isStrike(failureClass: FailureClass): boolean {
 }
 
 export function startContext(input: AccountInput): AccountContext {
-  const resume = { ...input.resume, condition: startCondition(input) }
-  const probeAt = input.status === 'DISABLED' ? input.now + input.settings.disabledProbeMs : null
+  const { accountId, settings, status, statusMessage, resume, now, jitter } = input
+  const condition = startCondition(input)
+  const probeAt = status === 'DISABLED' ? now + settings.disabledProbeMs : null
   return {
-    accountId: input.accountId,
-    settings: input.settings,
-    startPaused: input.paused,
-    status: input.status,
-    message: input.statusMessage,
-    resume: { ...resume, retryAt: resume.retryAt ?? probeAt },
-    heardAt: input.now,
-    since: input.now,
-    jitter: input.jitter,
+    accountId,
+    settings,
+    status,
+    message: statusMessage,
+    resume: { ...resume, condition, retryAt: resume.retryAt ?? probeAt },
+    heardAt: now,
+    since: now,
+    jitter,
     refusals: 0,
     ...nothingRecorded,
-    revision: resume.condition === input.resume.condition ? 0 : 1,
+    revision: condition === resume.condition ? 0 : 1,
   }
 }
 
-/** As it is recorded. Else as far as it is known: of an earlier version's record, or when a pause was cut short. */
+/** By the record; the best guess for a record of an earlier version, and after a pause that was cut short. */
 function startCondition({ paused, status, resume, now }: AccountInput): Known {
   const { condition: known, lastError, lastConnectedAt } = resume
   if (paused) return pausedSince(known, now)
@@ -110,28 +108,28 @@ function pausedSince(before: Known | undefined, at: number): Known {
   return { is: 'paused', since: at, ...(before === undefined || before.is === 'up' ? {} : { before }) }
 }
 
-/** It begins once; what comes again leaves its time alone. */
+/** A condition that lasts keeps the time of its begin. */
 function become({ resume }: AccountContext, is: Condition['is'], at: number): Pick<KnownResume, 'condition'> {
   const { condition } = resume
   return { condition: condition.is === is ? condition : { is, since: at } }
 }
 
-/** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
+/** Time until retryAt; at most the longest wait of the settings, in case the record's clock ran ahead. */
 export function waitMs({ resume, heardAt, settings }: AccountContext): number {
   const longest = Math.max(settings.disabledProbeMs, settings.throttleMaxMs * 1.1, ...settings.authScheduleMs)
   return timerMs(Math.min((resume.retryAt ?? heardAt) - heardAt, longest))
 }
 
-/** The server asked us to stay away, and that time is not over. */
+/** The server has throttled us, and the time of that is not over. */
 export function isThrottled({ resume }: AccountContext, now: number): boolean {
-  return resume.lastError?.class === 'throttled' && resume.retryAt !== null && resume.retryAt > now
+  return resume.lastError?.class === 'throttled' && (resume.retryAt ?? 0) > now
 }
 
 export function heard(context: AccountContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
 }
 
-/** A change that has to be stored. */
+/** A change that has to be recorded. */
 function changed(context: AccountContext, at: number, change: Part): Part {
   return { ...heard(context, at), ...change, revision: context.revision + 1 }
 }
@@ -153,27 +151,21 @@ export function afterFailure(context: AccountContext, failure: Failure): Part {
   const { class: failureClass, message, at } = failure
   const status = isDisabling ? 'DISABLED' : context.status
   const next = { attempt, strikes, ...become(context, status === 'DISABLED' ? 'disabled' : 'down', at) }
-  const hushed = isHushed(context, failure)
-    ? { message: isDisabling ? message : context.message, resume: { ...context.resume, ...next } }
-    : {
-        message,
-        resume: {
-          ...context.resume,
-          ...next,
-          retryAt: Math.max(at + delayMs(context, failure, next), pendingAt(context, at)),
-          lastError: { class: failureClass, message, at },
-        },
-      }
-  return changed(context, at, { ...hushed, status, jitter: failure.jitter, refusals: 0 })
-}
-
-/** While the server asks for peace, another failure changes neither the reason nor the time. */
-function isHushed(context: AccountContext, failure: Failure): boolean {
-  return failure.class !== 'throttled' && isThrottled(context, failure.at)
+  const retryAt = Math.max(at + delayMs(context, failure, next), pendingAt(context, at))
+  // While the server throttles us, another failure changes neither the reason nor the time of the wait.
+  const keepsWait = failureClass !== 'throttled' && isThrottled(context, at)
+  const wait = keepsWait ? {} : { retryAt, lastError: { class: failureClass, message, at } }
+  return changed(context, at, {
+    status,
+    message: keepsWait && !isDisabling ? context.message : message,
+    resume: { ...context.resume, ...next, ...wait },
+    jitter: failure.jitter,
+    refusals: 0,
+  })
 }
 
 /**
- * A wait in force that a further failure never shortens: the server's hint, and that after a rejected login beside the
+ * End of a wait that a further failure never shortens: a throttling, and the wait after a rejected login beside the
  * open session.
  */
 function pendingAt(context: AccountContext, at: number): number {
@@ -182,10 +174,7 @@ function pendingAt(context: AccountContext, at: number): number {
   return isRejected || isThrottled(context, at) ? (retryAt ?? 0) : 0
 }
 
-/**
- * The login of a command connection failed. `attempt` counts attempts to be online, so that these have a count of their
- * own.
- */
+/** The login of a command connection failed. `attempt` counts attempts to be online, `refusals` these. */
 export function afterRefusal(context: AccountContext, failure: Failure): Part {
   const { resume, refusals } = context
   const failed = afterFailure({ ...context, resume: { ...resume, attempt: refusals } }, failure)
@@ -196,7 +185,7 @@ export function afterRefusal(context: AccountContext, failure: Failure): Part {
   }
 }
 
-/** A login beside the open session went well: nothing speaks against the next one. */
+/** A login beside the open session succeeded. */
 export function afterAdmission(context: AccountContext, at: number): Part {
   return context.refusals === 0 ? heard(context, at) : { ...afterProof({ ...context, refusals: 0 }, at), refusals: 0 }
 }
@@ -214,20 +203,19 @@ function delayMs(
   const own = isStrike(failure.class)
     ? scheduleMs(settings.authScheduleMs, strikes)
     : fullJitterMs(attempt, failure.jitter, settings.backoffFirstMs, settings.backoffMaxMs)
-  // Any other class may bring a hint too (a token endpoint's Retry-After): not sooner than it, and not sooner than we
-  // would.
+  // Another class may bring a hint too (a token endpoint's Retry-After): the longer of both waits counts.
   return Math.max(own, timerMs(Math.min(failure.retryAfterMs ?? 0, settings.throttleMaxMs)))
 }
 
-/** The login stands. Nothing is stored yet: what follows decides what there is to store. */
+/** The login succeeded. The state that follows decides what is recorded. */
 export function afterConnect(context: AccountContext, at: number): Part {
   return { ...heard(context, at), refusals: 0, resume: { ...context.resume, lastConnectedAt: at } }
 }
 
 /**
- * The server obeys commands: strikes, error and DISABLED are cleared. `attempt` stays until the catch-up is complete,
- * so that a server which lets us in and then drops us is not tried ever faster. What a newer login met stays: that this
- * session is open says nothing against it.
+ * The server answers commands: clears strikes, error and DISABLED. `attempt` stays until the sync is complete, so that
+ * a server that accepts the login and then drops the session is not tried ever faster. The failure of a newer login
+ * (`refusals`) stays: this older session does not disprove it.
  */
 export function afterProof(context: AccountContext, at: number): Part {
   const { resume, status, message, refusals } = context
@@ -242,20 +230,20 @@ export function afterProof(context: AccountContext, at: number): Part {
   return changed(context, at, { status: 'OK', message: null, resume: healthy })
 }
 
-/** Caught up: it is up, and nothing is left of earlier failures. Always stored, for lastConnectedAt. */
+/** The sync is complete: the account is up, earlier failures are cleared. Always recorded, for lastConnectedAt. */
 export function afterSync(context: AccountContext, at: number): Part {
   const { resume = context.resume, ...proof } = afterProof(context, at)
   const rest = context.refusals > 0 ? {} : { strikes: 0, retryAt: null, lastError: null }
   return changed(context, at, { ...proof, resume: { ...resume, ...become(context, 'up', at), attempt: 0, ...rest } })
 }
 
-/** All folders are read for the first time. Told again, it changes nothing. */
+/** All folders have been read for the first time. A second call changes nothing. */
 export function afterInitialSync(context: AccountContext, at: number): Part {
   if (context.resume.initialSyncAt !== null) return heard(context, at)
   return changed(context, at, { resume: { ...context.resume, initialSyncAt: at } })
 }
 
-/** A person asked for an attempt now: the count starts anew. DISABLED stays until a success. */
+/** A person asked for an attempt now: all counts start anew. DISABLED stays until a success. */
 export function afterWake(context: AccountContext, now: number, jitter: number): Part {
   const resume = { ...context.resume, attempt: 0, strikes: 0, retryAt: null }
   return changed(context, now, { jitter, refusals: 0, resume })
@@ -265,7 +253,7 @@ export function afterPause(context: AccountContext, at: number): Part {
   return inCondition(context, pausedSince(context.resume.condition, at), at)
 }
 
-/** The pause is over: what it has interrupted goes on. */
+/** The pause is over: the condition before it comes back. */
 export function afterUnpause(context: AccountContext, at: number): Part {
   return inCondition(context, unpaused(context.resume.condition, at), at)
 }
@@ -278,42 +266,30 @@ function unpaused({ before }: Known, at: number): Known {
   return before ?? { is: 'down', since: at }
 }
 
-/** Back from a pause: an attempt now, with what is known of earlier failures. */
+/** An attempt now, without forgetting earlier failures. */
 export function afterResume(context: AccountContext, now: number, jitter: number): Part {
   return { ...heard(context, now), jitter, resume: { ...context.resume, retryAt: null } }
 }
 
-/** The wait is over. The stored retryAt lies in the past then, which says the same. */
+/** The wait is over. Not recorded: the recorded retryAt is in the past. */
 export function afterWait(context: AccountContext): Part {
   const { resume } = context
   return { ...heard(context, resume.retryAt ?? context.heardAt), resume: { ...resume, retryAt: null } }
 }
 
-/** A deadline passed. It brings neither time nor random number: both follow from what is known. */
+/** A deadline passed. Its time and random number follow from the context. */
 export function lateFailure(context: AccountContext, deadlineMs: number, message: string): Failure {
-  return {
-    class: 'network',
-    message,
-    at: context.since + deadlineMs,
-    retryAfterMs: null,
-    jitter: stirred(context.jitter),
-  }
+  return ownFailure(context, 'network', message, context.since + deadlineMs)
 }
 
-/**
- * What an actor rejected with. Anything but AttemptFailed is a bug of the actor and shows nothing of itself to
- * developers.
- */
+/** The failure that an actor rejected with. Another error is a bug of the actor, whose text developers do not see. */
 export function failureOf(context: AccountContext, error: unknown): Failure {
   if (error instanceof AttemptFailed && failureClasses.includes(error.failure.class)) return error.failure
-  const jitter = stirred(context.jitter)
-  return {
-    class: 'protocol',
-    message: 'internal error while reading the mailbox',
-    at: context.heardAt,
-    retryAfterMs: null,
-    jitter,
-  }
+  return ownFailure(context, 'protocol', 'internal error while reading the mailbox', context.heardAt)
+}
+
+function ownFailure({ jitter }: AccountContext, failureClass: FailureClass, message: string, at: number): Failure {
+  return { class: failureClass, message, at, retryAfterMs: null, jitter: stirred(jitter) }
 }
 
 export function reportOf({ accountId, status, message, resume }: AccountContext): AccountReport {

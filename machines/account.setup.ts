@@ -66,7 +66,7 @@ export const accountChart = setup({
     writeFailed: assign(({ context }) => ({ reportFailures: context.reportFailures + 1 })),
   },
   guards: {
-    startsPaused: ({ context }) => context.startPaused,
+    startsPaused: ({ context }) => context.resume.condition.is === 'paused',
     isDisabled: ({ context }) => context.status === 'DISABLED',
     hasProbe: ({ context }) => context.resume.retryAt !== null,
     isOk: ({ context }) => context.status === 'OK',
@@ -76,7 +76,7 @@ export const accountChart = setup({
     },
     throttled: ({ context }) => rules.isThrottled(context, context.heardAt),
     throttledAt: ({ context }, { now }: { now: number }) => rules.isThrottled(context, now),
-    mustWait: ({ context }) => context.resume.retryAt !== null && context.resume.retryAt > context.heardAt,
+    mustWait: ({ context }) => (context.resume.retryAt ?? 0) > context.heardAt,
     disables: ({ context }, { failure }: { failure: Failure }) => rules.disables(context, failure),
     isRejection: (_, { failure }: { failure: Failure }) => rules.isStrike(failure.class),
     isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && rules.isStrike(failure.class),
@@ -94,7 +94,7 @@ export const accountChart = setup({
   },
 })
 
-/** A transition to `deciding`, with what the failure at hand does. */
+/** A transition to `deciding` with the effect of a failure; `read` takes the failure out of the event. */
 export function failing<TArgs>(read: (args: TArgs) => Failure) {
   const params = (args: TArgs) => ({ failure: read(args) })
   return {
@@ -106,7 +106,7 @@ export function failing<TArgs>(read: (args: TArgs) => Failure) {
   } as const
 }
 
-/** The login of a command connection failed: the open session goes on, unless this makes the account DISABLED. */
+/** After a failed login of a command connection the open session goes on, unless the account becomes DISABLED. */
 export function refusing<TArgs>(read: (args: TArgs) => Failure) {
   const params = (args: TArgs) => ({ failure: read(args) })
   return [
