@@ -1,13 +1,13 @@
 /**
- * What both charts have: stand-ins for the actors that engine/ supplies with `machine.provide({ actors })`, and the
- * states by which a record is stored, `records` beside the chart's life and `closing` at its end. For those its setup
- * has the actor `report`, the actions writeBegins, writeDone, writeFailed, the guard `dirty`, the delays reportDeadline
- * and reportRetry.
+ * Parts of both charts: placeholders for the actors that engine/ supplies with `machine.provide({ actors })`, and the
+ * states that store a record, `records` beside the chart's life and `closing` at its end. For these states the chart's
+ * setup needs the actor `report`, the actions writeBegins, writeDone and writeFailed, the guard `dirty`, and the delays
+ * reportDeadline and reportRetry.
  */
 import { fromCallback, fromPromise, type EventObject } from 'xstate'
 import { halfJitterMs } from './backoff.ts'
 
-/** A chart that is started without its actors fails through its own error paths, with these words. */
+/** A chart without its actors fails by its own error paths, with this message. */
 export function promiseActor<TOutput, TInput>(name: string) {
   return fromPromise<TOutput, TInput>(() => Promise.reject(new Error(`actor "${name}" is not provided`)))
 }
@@ -24,7 +24,7 @@ export interface ReportSettings {
   readonly reportRetryMs: number
 }
 
-/** Part of the context. `revision` counts what has to be stored; `writing` is under way, `recorded` is stored. */
+/** Part of the context. `revision` counts changes to store; `writing` is being stored, `recorded` is stored. */
 export interface Recorded {
   readonly revision: number
   readonly writing: number

@@ -1,20 +1,20 @@
 /**
  * One webhook: active or paused × healthy, retrying, failed or abandoned. Three regions, then `closing` and `stopped`.
- * docs/architecture.md has the picture; here is the reason of what is odd in it.
+ * docs/architecture.md has the picture; this header explains the unusual parts.
  *
- * work: what is done about its outbox.
- *   draining    rows go out in order. `claiming` reads the due rows of accounts that are free, as many as there is room
- *               for; every outcome begins `sending` anew, and with it the deadline; in `idle` nothing is due.
- *   probing     exactly one row is tried. An error of ours, or the deadline, counts nothing.
- *   resting     failing, and nothing to try: no row waits, or all were put off, as for a body that cannot be read.
- *   recovering  drain broke by an error of ours (the store is away).
- *   paused      no rows are kept: that is the engine's part.
- *   `delivered` (a callback that was under way, or sent by hand) leads to draining from wherever it is active.
- *   ADOPT (another node has stored the health) leads to waiting, or to draining, as that health says.
- * health: follows the context. A failing period is announced once; after abandonMs of it no more than one row is tried,
- *   every probeMs, until one is delivered. row.failed, the failure of one row while others may succeed, counts as well,
- *   but never holds the others up before that.
- * records: health is given to `report` until it succeeds. It never holds up work.
+ * work: sending the outbox.
+ *   draining    rows go out in order. `claiming` reads the due rows of free accounts, as many as there is room for;
+ *               every outcome enters `sending` again, and restarts its deadline; in `idle` nothing is due.
+ *   probing     exactly one row is tried. An error of ours, or the deadline, does not count as a failure.
+ *   resting     the webhook fails, and there is no row to try: none waits, or all are postponed (an unreadable body).
+ *   recovering  drain ended by an error of ours (the store is unreachable).
+ *   paused      the engine keeps no rows.
+ *   `delivered` (a callback that was under way, or sent by hand) leads to draining from every state of `active`.
+ *   ADOPT (another node has stored the health) leads to waiting or draining, by that health.
+ * health: follows the context. A failing period is announced once; after abandonMs only one row is tried every probeMs,
+ *   until one is delivered. row.failed (one row fails while others may succeed) counts too, but delays other rows only
+ *   from then on.
+ * records: calls `report` with the health until it succeeds. It never delays work.
  */
 import type { SnapshotFrom } from 'xstate'
 import type { Activation, Adoption, DeliveryFailure, ProbeOutput } from './events.ts'
@@ -35,10 +35,7 @@ const delivered = { type: 'delivered', params: at } as const
 const activate = { type: 'activate', params: activation } as const
 const adopt = { type: 'adopt', params: ({ event }: ActionArgs<Adoption>) => event } as const
 const failRow = { type: 'failRow', params: failure } as const
-const stalled = {
-  target: 'waiting',
-  actions: { type: 'stall', params: { lostMs: 0 } },
-} as const
+const stalled = { target: 'waiting', actions: { type: 'stall', params: { lostMs: 0 } } } as const
 const announce = <T extends 'failing' | 'abandoned' | 'gone' | 'recovered'>(news: T) =>
   ({ type: 'announce', params: { news } }) as const
 const gone = {
@@ -50,7 +47,7 @@ const gone = {
 const draining = webhookChart.createStateConfig({
   tags: 'draining',
   initial: 'claiming',
-  // A callback actor does not end by itself; if it does, that is an error of ours as any other.
+  // A callback actor never ends by itself, unless it has a bug.
   invoke: { id: 'drain', src: 'drain', input: webhook, onDone: 'recovering', onError: 'recovering' },
   always: [gone, { guard: 'isAbandoned', target: 'waiting' }, { guard: 'mustWait', target: 'waiting' }],
   on: {
@@ -97,7 +94,7 @@ interface Probed {
   readonly event: { readonly output: ProbeOutput }
 }
 
-/** The time of an outcome that has one of its own. */
+/** The time of the outcome; a failure has its own. */
 function outcomeAt({ context, event: { output } }: Probed) {
   return { at: output.delivered === false ? context.heardAt : output.at }
 }
@@ -107,7 +104,7 @@ function outcomeNothing(probed: Probed) {
   return { ...outcomeAt(probed), next: (output.delivered === null ? output.next : undefined) ?? Infinity }
 }
 
-/** Only for a probe that failed: without a failure there is nothing to count. */
+/** For a failed probe only. */
 function outcomeFailure({ event: { output } }: Probed) {
   if (output.delivered !== false) throw new TypeError('a probe that did not fail has no failure')
   return { failure: output.failure }

@@ -1,8 +1,8 @@
 /**
- * What an outcome does to a webhook's health: pure functions from context to context. `consecutiveFailures` counts
- * failed rounds in a row; any success makes it 0. At `announceAfter` the failure is announced: once per failing period,
- * which ends with a success or ACTIVATE. A period that lasts `abandonMs` is announced once more: from then on no more
- * than a probe is sent. A 410 is announced always, and sets the webhook inactive.
+ * The effect of each outcome on a webhook's health: pure functions from context to context. `consecutiveFailures`
+ * counts failed rounds in a row; any success makes it 0. At `announceAfter` the failure is announced: once per failing
+ * period, which ends with a success or ACTIVATE. A period of `abandonMs` is announced once more: from then on only
+ * probes are sent. A 410 is always announced, and sets the webhook inactive.
  *
  * At the end the chart's parts by name: types, placeholders, actions, guards, delays.
  */
@@ -37,18 +37,18 @@ export interface WebhookSettings extends ReportSettings {
   readonly scheduleMs: readonly number[]
   readonly jitterPercent: number
   readonly retryAfterMaxMs: number
-  /** A failing webhook is tried at least this often. */
+  /** Longest time between two tries of a failing webhook. */
   readonly probeMs: number
-  /** Failing for this long ends all but the probes. */
+  /** After failing for this long a webhook gets only probes. */
   readonly abandonMs: number
   /** Failed rounds in a row until the failure is announced. */
   readonly announceAfter: number
-  /** Longest silence of drain while it has work, and the longest time of a probe: more than any callback may take. */
+  /** Longest silence of drain while it has work, and longest time of a probe: more than any callback may take. */
   readonly drainDeadlineMs: number
   readonly probeDeadlineMs: number
-  /** Wait before drain or probe starts again after an error of ours (the store is away). */
+  /** Wait before drain or probe starts again after an error of ours (the store is unreachable). */
   readonly stallRetryMs: number
-  /** lastSuccessAt by itself is stored at most this often. */
+  /** Shortest time between two reports that change nothing but lastSuccessAt. */
   readonly successReportMs: number
 }
 
@@ -62,16 +62,16 @@ export interface WebhookMachineInput {
 }
 
 export interface WebhookContext extends Omit<WebhookMachineInput, 'now'>, Recorded {
-  /** The latest time that any event named. */
+  /** The latest time of any event. */
   readonly heardAt: number
-  /** When the last counted failure happened: attempts that began before it belong to its round. */
+  /** Time of the last counted failure: attempts that began before it belong to its round. */
   readonly roundAt: number | null
-  /** New rows came while a probe was under way. */
+  /** New rows came during a probe. */
   readonly woken: boolean
   readonly announcements: readonly FailureAnnouncement[]
   /** When the receiver answered 410; null = it did not. */
   readonly goneAt: number | null
-  /** lastSuccessAt as last marked for storing. */
+  /** lastSuccessAt of the last report that was due to it. */
   readonly successReportedAt: number | null
   readonly report: WebhookReport | null
 }
@@ -99,12 +99,11 @@ function heard(context: WebhookContext, at: number): Part {
 function afterDelivered(context: WebhookContext, at: number): Part {
   const { health, settings, successReportedAt } = context
   const wasHealthy = health.consecutiveFailures === 0 && !health.failure && health.retryAt === null
-  const stale = successReportedAt === null || at - successReportedAt >= settings.successReportMs
-  const store = !wasHealthy || stale
+  const isStale = at - (successReportedAt ?? -Infinity) >= settings.successReportMs
   return {
     ...heard(context, at),
     health: { ...recovered(health), lastSuccessAt: at },
-    ...(store ? { revision: context.revision + 1, successReportedAt: at } : {}),
+    ...(!wasHealthy || isStale ? { revision: context.revision + 1, successReportedAt: at } : {}),
   }
 }
 
@@ -120,10 +119,9 @@ function recovered(health: WebhookHealth): WebhookHealth {
   }
 }
 
-/** The attempt began before the last counted failure was known: the same round. */
-function isSameRound(context: WebhookContext, failure: DeliveryFailure): boolean {
-  const { roundAt } = context
-  return failure.startedAt !== undefined && roundAt !== null && failure.startedAt < roundAt
+/** The attempt began before the last counted failure, so both belong to one round. */
+function isSameRound({ roundAt }: WebhookContext, { startedAt = Infinity }: DeliveryFailure): boolean {
+  return roundAt !== null && startedAt < roundAt
 }
 
 /** The receiver as a whole failed: count it, and wait before one row is tried. */
@@ -131,7 +129,7 @@ function afterDeliveryFailure(context: WebhookContext, failure: DeliveryFailure)
   return withWait(context, failure, counted(context, failure))
 }
 
-/** One row failed: count it unless its round is counted; the other rows go on, unless it has been so for too long. */
+/** One row failed: count it unless its round is counted; the other rows go on, unless the webhook is abandoned. */
 function afterRowFailure(context: WebhookContext, failure: DeliveryFailure): Part {
   if (isSameRound(context, failure) && failure.permanent === undefined) return heard(context, failure.at)
   const part = counted(context, failure)
@@ -146,14 +144,12 @@ function counted(context: WebhookContext, failure: DeliveryFailure): Counted {
   const news = newsOf(context.health, health, gone)
   const { message, at, jitter } = failure
   const failureVersion = health.failureVersion + (news === null ? 0 : 1)
+  const announced = news === null ? [] : [{ version: failureVersion, news, message, at }]
   return {
     ...heard(context, at),
     ...(gone ? { active: false, goneAt: at } : {}),
     health: { ...health, failureVersion },
-    announcements:
-      news === null
-        ? context.announcements
-        : [...context.announcements, { version: failureVersion, news, message, at }],
+    announcements: [...context.announcements, ...announced],
     roundAt: at,
     jitter,
     revision: context.revision + 1,
@@ -178,14 +174,14 @@ function failedHealth(context: WebhookContext, failure: DeliveryFailure): Webhoo
   }
 }
 
-/** One failure makes one announcement at most, the most important one. */
+/** The most important news of a failure; null = none. */
 function newsOf(before: WebhookHealth, after: WebhookHealth, gone: boolean): FailureNews | null {
   if (gone) return 'gone'
-  if (after.abandonedAt !== null && (before.abandonedAt ?? null) === null) return 'abandoned'
+  if (after.abandonedAt !== null && !isAbandoned({ health: before })) return 'abandoned'
   return after.failure && !before.failure ? 'failing' : null
 }
 
-/** A record of an older version has no such field. */
+/** Records of older versions have no field abandonedAt. */
 function isAbandoned({ health }: Pick<WebhookContext, 'health'>): boolean {
   return (health.abandonedAt ?? null) !== null
 }
@@ -195,14 +191,14 @@ function withWait(context: WebhookContext, failure: DeliveryFailure, part: Count
   return { ...part, health: { ...part.health, retryAt: part.active === false ? null : retryAt } }
 }
 
-/** Along the schedule with jitter, never rarer than probeMs; a Retry-After may lengthen it up to retryAfterMaxMs. */
+/** By the schedule with jitter, at most probeMs; a Retry-After may lengthen the delay up to retryAfterMaxMs. */
 function retryDelayMs({ settings }: WebhookContext, failure: DeliveryFailure, nth: number): number {
   const planned = spreadMs(scheduleMs(settings.scheduleMs, nth), settings.jitterPercent, failure.jitter)
   const asked = Math.min(failure.retryAfterMs ?? 0, settings.retryAfterMaxMs)
   return Math.max(Math.min(planned, settings.probeMs), timerMs(asked))
 }
 
-/** An error of ours while the receiver is failing: it says nothing about the receiver, so only the time moves. */
+/** An error of ours while the receiver is failing moves only the time of the next try. */
 function afterStall(context: WebhookContext, lostMs: number): Part {
   const { health, settings, jitter } = context
   const now = context.heardAt + lostMs
@@ -218,7 +214,7 @@ interface Nothing {
   readonly next: number
 }
 
-/** Nothing to try: look again in time, or when the first row that was put off is due. */
+/** The probe found no row to send: the next probe is after probeMs, or when the first postponed row is due. */
 function afterNothing(context: WebhookContext, { at, next }: Nothing): Part {
   const { health, settings } = context
   return {
@@ -228,7 +224,7 @@ function afterNothing(context: WebhookContext, { at, next }: Nothing): Part {
   }
 }
 
-/** active=1: the failing period ends here. A 410 that is not stored yet is void. */
+/** active=1 ends the failing period. A 410 that is not stored yet is dropped. */
 function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Activation): Part {
   return {
     ...heard(context, now),
@@ -241,12 +237,12 @@ function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Act
   }
 }
 
-/** active=0 by the developer: health stays as it is, no try is due. */
+/** active=0 by the developer: health stays, and no try is due. */
 function afterDeactivate({ health, revision }: WebhookContext): Part {
   return { active: false, health: { ...health, retryAt: null }, revision: revision + 1 }
 }
 
-/** The health that another node has stored is the truth, and that node has announced it. A 410 stays to be stored. */
+/** Another node has stored this health and has announced it. A 410 of this node still has to be stored. */
 function afterAdopt(context: WebhookContext, { health, at }: Adoption): Part {
   return {
     ...heard(context, at),
@@ -256,7 +252,7 @@ function afterAdopt(context: WebhookContext, { health, at }: Adoption): Part {
   }
 }
 
-/** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
+/** Time until retryAt; at most the longest wait of the settings, in case the record's clock ran ahead. */
 function webhookWaitMs({ health, heardAt, settings }: WebhookContext): number {
   const longest = Math.max(settings.probeMs, settings.retryAfterMaxMs, settings.stallRetryMs * 2)
   return timerMs(Math.min((health.retryAt ?? heardAt) - heardAt, longest))
@@ -267,7 +263,7 @@ export function webhookReportOf(context: WebhookContext): WebhookReport {
   return { webhookId, health, announcements, goneAt }
 }
 
-/** What was in the report is stored; what came meanwhile stays to be stored. */
+/** The report is stored; news since then still has to be. */
 function afterReport(context: WebhookContext): Part {
   const { report, announcements, goneAt } = context
   const stored = new Set(report?.announcements.map(({ version }) => version))
