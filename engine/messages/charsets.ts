@@ -1,15 +1,15 @@
 /**
- * Bytes in any charset that mail holds → text. Never throws: an unknown or wrong charset still gives text. Own table:
- * libmime does not know ISO-2022-KR, HZ and x-mac-cyrillic (corpus: charset-iso-2022-kr and others), takes an unknown
- * charset for UTF-8 with losses, and lets names such as `hex` through to iconv-lite (charsets.test.ts).
+ * Bytes in any charset of mail → text. Never throws: an unknown or wrong charset still gives text. Own table: libmime
+ * does not know ISO-2022-KR, HZ and x-mac-cyrillic (corpus: charset-iso-2022-kr and others), decodes an unknown charset
+ * as UTF-8 with losses, and passes names such as `hex` on to iconv-lite (charsets.test.ts).
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import encodingJapanese from 'encoding-japanese'
 import iconv from 'iconv-lite'
 
 /**
- * Decoder → the names without punctuation that mean it. It also reads the larger charsets that senders put under those
- * names: everybody who writes Latin-1 means windows-1252, and so on (as browsers do).
+ * Decoder → the names for it, without punctuation. As in browsers, the decoder is of the larger charset that senders
+ * mean by the name: Latin-1 means windows-1252, and so on.
  */
 const namesOfDecoders = {
   'windows-1252': 'iso88591 latin1 l1',
@@ -30,10 +30,7 @@ const decoders = new Map(
   ),
 )
 
-/**
- * Names that do not say which charset it is. ASCII is one of them: what is ASCII reads the same, and other text has the
- * wrong label.
- */
+/** Names that say nothing about the charset. ASCII is one: ASCII text is the same in all, other text is mislabelled. */
 const unsaid = new Set([
   '',
   ...'usascii ascii ansix341968 iso646us 7bit 8bit binary default none unknown unknown8bit charset'.split(' '),
@@ -56,9 +53,7 @@ function bareName(charset: string): string {
     .replace(/^x(?!x)/, '')
 }
 
-/**
- * The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>', or null when the name is of no use.
- */
+/** The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>'; null = none. */
 function decoderOf(charset: string | null): string | null {
   if (charset === null) return null
   const bare = bareName(charset)
@@ -74,12 +69,12 @@ export function isKnownCharset(charset: string): boolean {
 
 const [shiftOut, shiftIn, tilde] = [0x0e, 0x0f, 0x7e]
 
-/** Two printing bytes of seven bits: with the high bit set they are a pair of EUC. */
+/** Two printable bytes of seven bits: with the high bit set they are a pair of EUC. */
 function isPair(first = 0, second = 0): boolean {
   return first > 0x20 && first < 0x7f && second > 0x20 && second < 0x7f
 }
 
-/** Text between SO and SI is in pairs, the rest is ASCII. In place, and decoded at once: pieces may be very many. */
+/** Text between SO and SI is in pairs, the rest is ASCII. Decoded all at once: the pieces may be very many. */
 function decodeKorean(bytes: Buffer): string {
   const euc = Buffer.from(bytes.toString('latin1').replaceAll('\x1b$)C', ''), 'latin1')
   let [length, shifted] = [0, false]
@@ -99,8 +94,8 @@ function decodeKorean(bytes: Buffer): string {
 }
 
 /**
- * RFC 1843: between `~{` and `~}` in pairs, whose second half may be a tilde too. `~~` is a tilde, and `~` at the end
- * of a line joins it with the next.
+ * RFC 1843: text between `~{` and `~}` is in pairs, whose second byte may be a tilde too. `~~` is a tilde, and `~` at
+ * the end of a line joins the line with the next.
  */
 function decodeHz(bytes: Buffer): string {
   const euc = Buffer.from(bytes)
@@ -123,10 +118,7 @@ function decodeHz(bytes: Buffer): string {
   return iconv.decode(euc.subarray(0, length), 'gb18030')
 }
 
-/**
- * Seven-bit charsets that switch tables by escapes, which iconv-lite does not read: iso2022jp…, jis, cp5022x,
- * iso2022kr, hz.
- */
+/** Seven-bit charsets with escapes, which iconv-lite does not read: iso2022jp…, jis, cp5022x, iso2022kr, hz. */
 function decodeShiftingCharset(bytes: Buffer, name: string): string {
   if (name === 'iso2022kr') return decodeKorean(bytes)
   if (name.startsWith('hz')) return decodeHz(bytes)
@@ -139,8 +131,8 @@ const base64Digits = Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 base64Digits.forEach((digit, value) => (base64Values[digit] = value))
 
 /**
- * RFC 2152: from `+` to `-`, or to another byte that is no base64, UTF-16 in base64; `+-` is a plus. Own code, because
- * iconv-lite decodes run by run: a second for each megabyte of short ones.
+ * RFC 2152: from `+` to `-`, or to another byte that is no base64, the text is UTF-16 in base64; `+-` is a plus. Own
+ * code, because iconv-lite decodes run by run: short runs take a second for each megabyte.
  */
 function decodeUtf7(bytes: Buffer): string {
   const units = Buffer.allocUnsafe(2 * bytes.length)
@@ -168,7 +160,7 @@ function decodeUtf7(bytes: Buffer): string {
 
 const utf7 = { write: decodeUtf7, end: () => '' }
 
-/** Length without a character that was cut off at the end (bodies are read up to a limit). */
+/** Length of UTF-8 without an incomplete character at its end (bodies are read up to a limit). */
 function wholeLength(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0
@@ -181,27 +173,26 @@ function wholeLength(bytes: Uint8Array): number {
   return bytes.length
 }
 
-/** Text without a (usable) declaration: ISO-2022-JP by its escapes, UTF-8 when it is valid, else windows-1252. */
+/** Text without a usable charset: ISO-2022-JP by its escapes, UTF-8 when it is valid, else windows-1252. */
 function decodeGuessed(bytes: Buffer, cut: boolean): string {
   const escape = bytes.indexOf('\x1b$')
   if (escape >= 0 && (bytes[escape + 2] === 0x42 || bytes[escape + 2] === 0x40)) {
     return decodeShiftingCharset(bytes, 'iso2022jp')
   }
   const whole = bytes.subarray(0, wholeLength(bytes))
-  // A lone letter of Latin-1 at the end looks like the start of a character that was cut off: only where others came
-  // before it.
+  // A single letter of Latin-1 at the end looks like an incomplete character, unless characters of UTF-8 precede it.
   const cutUtf8 = whole.length < bytes.length && isUtf8(whole) && !isAscii(whole)
   if (isUtf8(bytes) || cutUtf8) return utf8.decode(cut ? whole : bytes)
   return iconv.decode(bytes, 'windows-1252')
 }
 
-/** A byte-order mark outweighs the label, where the rest agrees with it. */
+/** The decoder by the byte-order mark, which outweighs the label if the rest fits; null = no such mark. */
 function markedDecoder(bytes: Buffer, labelled: string | null): string | null {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     return isUtf8(bytes.subarray(0, wholeLength(bytes))) ? 'utf-8' : null
   }
   const wide = labelled === null || labelled.startsWith('utf')
-  // The mark of UTF-32LE starts with that of UTF-16LE: what is labelled UTF-16 begins with a NUL.
+  // The mark of UTF-32LE starts with that of UTF-16LE. With the label UTF-16 the zeros after it are a NUL character.
   if (wide && !/^utf-?16/.test(labelled ?? '')) {
     const mark = bytes.subarray(0, 4).toString('hex')
     if (mark === 'fffe0000') return 'utf-32le'
@@ -212,12 +203,9 @@ function markedDecoder(bytes: Buffer, labelled: string | null): string | null {
   return null
 }
 
-/**
- * `cut` = a character that was cut off at the end is left out. Without a mark UTF-32 is big-endian, unless its zeros
- * say otherwise.
- */
+/** `cut`: see decodeText. */
 function decodeNamed(bytes: Buffer, decoder: string, cut: boolean): string {
-  // Unicode, D101.
+  // Without a mark UTF-32 is big-endian (Unicode, D101), unless its zeros say otherwise.
   const options = decoder === 'utf32' ? ({ defaultEncoding: 'utf32be' } as const) : {}
   const reader = decoder === 'utf-7' ? utf7 : iconv.getDecoder(decoder, options)
   const text = reader.write(bytes)
@@ -225,10 +213,9 @@ function decodeNamed(bytes: Buffer, decoder: string, cut: boolean): string {
 }
 
 /**
- * Bytes → text. `charset` as declared, null when nothing was. A byte-order mark is removed; what a charset cannot hold
- * becomes U+FFFD. Text declared as UTF-8 is never read as anything else: a cut at a size limit must not turn it into
- * another charset. `cut` = the bytes are the beginning of a longer text: a character that is not whole at their end is
- * left out.
+ * Bytes → text. `charset` = the declared one; null = none. A byte-order mark is removed; invalid bytes become U+FFFD.
+ * Text declared as UTF-8 is always decoded as UTF-8: a cut at a size limit must not change the charset. `cut` = the
+ * bytes are the beginning of a longer text: an incomplete character at their end is left out.
  */
 export function decodeText(bytes: Uint8Array, charset: string | null, cut = false): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -238,15 +225,15 @@ export function decodeText(bytes: Uint8Array, charset: string | null, cut = fals
   if (decoder === 'utf-8') return utf8.decode(cut ? buffer.subarray(0, wholeLength(buffer)) : buffer)
   if (decoder.startsWith('shift:')) {
     const text = decodeShiftingCharset(buffer, decoder.slice(6)).toWellFormed()
-    // The last character may be half of a pair.
+    // The last character may be half a pair.
     return cut ? text.slice(0, -1) : text
   }
   return decodeNamed(buffer, decoder, cut).toWellFormed()
 }
 
 /**
- * Raw 8-bit header bytes (RFC 6532 allows UTF-8 alone): UTF-8 when valid, else the charset the message declares for its
- * body, else windows-1252.
+ * Raw 8-bit header bytes (RFC 6532 allows only UTF-8): UTF-8 when valid, else the charset that the message declares for
+ * its body, else windows-1252.
  */
 export function decodeUnlabelled(bytes: Uint8Array, declared: string | null): string {
   if (isUtf8(bytes)) return utf8.decode(bytes)

@@ -1,11 +1,11 @@
 /**
- * A raw header block → its fields, the Message-IDs in them, and the shapes that callers are shown. Bytes are kept as
- * one character each until a value is decoded. Own code: mailsplit and so mailparser need seconds for 300 KB of folded
- * lines (structure.test.ts, "a header of folded lines without end").
+ * A raw header block → its fields, their Message-IDs, and the shapes that callers see. Each byte is one character until
+ * a value is decoded. Own code: mailsplit, and so mailparser, needs seconds for 300 KB of folded lines
+ * (structure.test.ts, "a header of folded lines without end").
  *
  * At the end `value; name=parameter` fields (RFC 2045 §5.1) with RFC 2231 charsets and continuations. Own code, because
- * libmime drops the backslashes of Windows paths, takes a literal segment of a mixed continuation for a percent-encoded
- * one, and sees no comments (parameters.test.ts).
+ * libmime drops the backslashes of Windows paths, decodes a literal segment of a mixed continuation as percent-encoded,
+ * and ignores comments (parameters.test.ts).
  */
 import { isUtf8 } from 'node:buffer'
 import { badParameter } from '../errors.ts'
@@ -13,15 +13,15 @@ import { decodeText, decodeUnlabelled, isKnownCharset } from './charsets.ts'
 import { withoutComments } from './dates.ts'
 import { decodeWords, escapedBytes, oneLine } from './encoded-words.ts'
 
-/** Bytes of a header block that are looked at: as many as are read of one (commands/reading.ts). */
+/** Bytes of a header block that are parsed, and fetched (commands/reading.ts). */
 export const maxHeaderBytes = 4_194_304
-/** Fields of a header block. Usual mail has hundreds; this many are read within a second. */
+/** Fields of a header block that are parsed. Usual mail has hundreds; so many take less than a second. */
 const maxHeaderFields = 100_000
-/** Characters of fields with encoded-words that are decoded of a header block; further fields stay as they are. */
+/** Characters of a header block's fields with encoded-words that are decoded; further fields stay encoded. */
 const maxEncoded = 524_288
 /** Message-IDs kept of References: the root and the newest. */
 const maxReferences = 100
-/** Characters of a Message-ID; a longer one is not believed. */
+/** Characters of a Message-ID; a longer one is ignored. */
 const maxMessageIdLength = 998
 
 interface HeaderField {
@@ -34,9 +34,9 @@ interface HeaderField {
 const fieldStart = /^([!-9;-~]{1,200})[ \t]*:/
 
 /**
- * The fields in order, up to the first empty line. Folded lines are joined (RFC 5322 §2.2.3: the line break is removed,
- * the white space kept); LF alone ends a line too; lines that are neither a field nor a continuation (mbox `From `,
- * noise) are left out.
+ * The fields in order, up to the first empty line. Folded lines are joined (RFC 5322 §2.2.3: without the line break,
+ * with the white space); LF alone ends a line too; a line that is neither a field nor a continuation (mbox `From `,
+ * noise) is left out.
  */
 export function headerFields(block: Uint8Array): HeaderField[] {
   const bytes = Buffer.from(block.buffer, block.byteOffset, Math.min(block.byteLength, maxHeaderBytes))
@@ -58,10 +58,7 @@ export function headerFields(block: Uint8Array): HeaderField[] {
   return fields.map(({ name, lines }) => ({ name, raw: trimSpace(lines.join('')) }))
 }
 
-/**
- * Spaces and tabs alone: what Unicode calls white space are bytes of other characters here. By index, as a regex would
- * go quadratic.
- */
+/** Only spaces and tabs: other white space of Unicode is part of a character here. A regex would be quadratic. */
 function trimSpace(text: string): string {
   let from = 0
   let to = text.length
@@ -72,7 +69,7 @@ function trimSpace(text: string): string {
 
 export interface Headers {
   readonly fields: readonly HeaderField[]
-  /** Charset that the message declares for its body; raw 8-bit headers mostly use the same. */
+  /** Charset that the message declares for its body; raw 8-bit headers mostly have the same. */
   readonly charset: string | null
 }
 
@@ -83,9 +80,7 @@ export function readHeaders(block: Uint8Array): Headers {
   return { fields, charset: charset ?? null }
 }
 
-/**
- * Bytes → characters, encoded-words left alone: for structured fields, which are taken apart before words are decoded.
- */
+/** Bytes → characters, with encoded-words as they are: structured fields are parsed before words are decoded. */
 function headerText(field: HeaderField, charset: string | null): string {
   if (!/[\u0080-\u00ff\u001b]/.test(field.raw)) return field.raw
   const bytes = Buffer.from(field.raw, 'latin1')
@@ -103,10 +98,7 @@ export function rawValue(headers: Headers, name: string): string {
   return field ? headerText(field, headers.charset) : ''
 }
 
-/**
- * A header block as callers see it: lower-cased name → decoded values, names and values in the order of the message.
- * Never throws.
- */
+/** Lower-cased name → decoded values, names and values in the order of the message. Never throws. */
 export function headerObject(block: Uint8Array): Record<string, string[]> {
   const { fields, charset } = readHeaders(block)
   let left = maxEncoded
@@ -120,29 +112,23 @@ export function headerObject(block: Uint8Array): Record<string, string[]> {
   return Object.fromEntries(Array.from(named, ([name, some]) => [name, some.map(text)]))
 }
 
-/**
- * A header block as text, line ends and folding as sent, for raw=1. 8-bit headers are read as headerText reads them.
- */
+/** A header block as text, with line ends and folding as sent, for raw=1. */
 export function headerBlockText(block: Uint8Array): string {
   const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
   return decodeUnlabelled(bytes, readHeaders(block).charset)
 }
 
-/** What RFC 5322 allows in an id is narrower; white space and brackets are what no id may hold. */
+/** Wider than RFC 5322, which forbids more than brackets and white space in an id. */
 const bracketed = /<[^<>]{1,2000}>/g
 
-function cleaned(text: string): string {
-  // A folded id got white space where the line broke.
-  return text.replace(/\s+/g, '')
-}
-
 /**
- * Every id of an unfolded value, without angle brackets, in order, each once. Ids without brackets are found when there
- * is no bracketed one. Never throws.
+ * All ids of an unfolded value, without angle brackets, in order, each once; ids without brackets only if there is no
+ * id in brackets. Never throws.
  */
 export function messageIdsOf(text: string): string[] {
   if (text === '') return []
-  const inBrackets = (text.match(bracketed) ?? []).map((found) => cleaned(found.slice(1, -1)))
+  // A folded id has white space where the line broke.
+  const inBrackets = (text.match(bracketed) ?? []).map((id) => id.slice(1, -1).replace(/\s+/g, ''))
   const found = inBrackets.length > 0 ? inBrackets : bareIds(text)
   return [...new Set(found)].filter((id) => id !== '' && id.length <= maxMessageIdLength)
 }
@@ -153,50 +139,42 @@ function bareIds(text: string): string[] {
 }
 
 /**
- * The id of a message: the first that any Message-ID field holds; when none looks like an id, the value itself
- * (`Message-ID: 12345`), as long as it is one word. null = absent.
+ * The id of a message: the first id in its Message-ID fields; without one, the first value that is a single word
+ * (`Message-ID: 12345`). null = absent.
  */
 export function ownMessageId(values: readonly string[]): string | null {
-  for (const value of values) {
-    const [first] = messageIdsOf(value)
-    if (first !== undefined) return first
-  }
-  const word = values.map((value) => value.trim()).find((value) => /^[^\s<>]{1,998}$/.test(value))
-  return word ?? null
+  const [first] = values.flatMap(messageIdsOf)
+  return first ?? values.map((value) => value.trim()).find((value) => /^[^\s<>]{1,998}$/.test(value)) ?? null
 }
 
-/**
- * References, oldest first. Of a very long list the root and the newest stay: the root names the thread, the newest the
- * parent.
- */
+/** References, oldest first. A very long list keeps the root, which names the thread, and the newest ids. */
 export function cappedReferences(ids: readonly string[]): string[] {
   if (ids.length <= maxReferences) return [...ids]
   return [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)]
 }
 
 const fieldBegin = /^[!-9;-~]+[ \t]*:/
-/** More of a header is not looked at: mailparser needs long for long ones. */
+/** Characters of a header that mailparser gets: it is slow for long ones. */
 const headerMax = 32 * 1024
 
 /**
- * What a message that a caller appends says of itself, before a mail server has it: its Message-ID, without angle
- * brackets; null = it has none. `head`: its first bytes. Rejects with `bad_request` when it does not begin with a
- * header field (RFC 5322 §2.2).
+ * The Message-ID of a message to append, without angle brackets; null = it has none. `head`: the message's first bytes.
+ * Rejects with `bad_request` when the message does not begin with a header field (RFC 5322 §2.2).
  */
 export async function readAppended(head: Buffer): Promise<{ readonly emailMessageId: string | null }> {
   const text = head.toString('latin1', 0, headerMax)
   if (!fieldBegin.test(text))
     throw badParameter('message', 'is no message: it has to begin with a header field such as "From: …" (RFC 5322)')
   const end = /\r\n\r\n/.exec(text)?.index ?? text.length
-  // Takes 30 MB of memory, and few processes are ever asked to append.
+  // mailparser takes 30 MB of memory, and few processes ever append.
   const { simpleParser } = await import('mailparser')
   const { headerLines } = await simpleParser(Buffer.from(`${text.slice(0, end)}\r\n\r\n`, 'latin1'))
-  // Not `messageId`, which keeps comments, folds and a second id: by the id of the index the message is found again.
+  // Not `messageId`, which keeps comments, folds and a second id: the id has to be equal to that in the index.
   const values = headerLines.filter(({ key }) => key === 'message-id').map(({ line }) => line)
   return { emailMessageId: ownMessageId(values.map((line) => line.slice(line.indexOf(':') + 1))) }
 }
 
-/** Parameters of one Content-Type or Content-Disposition, continuations counted singly. */
+/** Parameters of one Content-Type or Content-Disposition; each continuation counts. */
 const maxParameters = 200
 const maxStructuredLength = 16_384
 
@@ -207,14 +185,11 @@ interface Structured {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** Up to the first `;` that is in no comment. */
+/** Up to the first `;` outside of comments. */
 const valueHead = /^(?:\([^()]*\)|[^;])*/
 const quoted = /[ \t]*"((?:[^"\\]|\\[^])*)/y
 
-/**
- * Takes a header value apart; encoded-words and RFC 2231 decoded. The first of several parameters of one name counts.
- * Never throws.
- */
+/** Decodes encoded-words and RFC 2231 too. Of parameters with the same name the first counts. Never throws. */
 export function parseStructured(whole: string): Structured {
   const text = whole.slice(0, maxStructuredLength)
   const [value = ''] = valueHead.exec(text) ?? []
@@ -225,7 +200,7 @@ export function parseStructured(whole: string): Structured {
     const name = text.slice(text.lastIndexOf(';', equals) + 1, equals).trim()
     quoted.lastIndex = equals + 1
     const match = quoted.exec(text)
-    // A quoted string is the whole value; what follows it is noise.
+    // A quoted string is the whole value; the text after it is noise.
     const semicolon = text.indexOf(';', match ? quoted.lastIndex : equals + 1)
     const end = semicolon < 0 ? text.length : semicolon
     const known = name === '' || name.length > 100 || found.has(name.toLowerCase())
@@ -238,12 +213,12 @@ export function parseStructured(whole: string): Structured {
   }
 }
 
-/** Only `\"` and `\\` are escapes: senders put Windows paths in quotes as they are. */
+/** Only `\"` and `\\` are escapes: senders do not escape Windows paths in quotes. */
 function unquoted(match: RegExpExecArray | null): string | undefined {
   return match?.[1]?.replace(/\\(["\\])/g, '$1')
 }
 
-/** `us-ascii (Plain text)` → `us-ascii`; `Invoice(1).pdf` stays: a comment stands apart. */
+/** `us-ascii (Plain text)` → `us-ascii`; `Invoice(1).pdf` stays: white space precedes a comment. */
 function withoutComment(text: string): string {
   const open = text.search(/[ \t]\(/)
   return (open < 0 ? text : text.slice(0, open) + withoutComments(text.slice(open))).trim()
@@ -270,10 +245,7 @@ function joinSegments(segments: readonly Segment[]): string {
   return decodeText(Buffer.concat(bytes), prefix?.[1] ?? null)
 }
 
-/**
- * Plain values: encoded-words (forbidden and common), RFC 2231 syntax without the star, UTF-8 that was read byte by
- * byte.
- */
+/** Plain values with encoded-words (forbidden and common), RFC 2231 syntax without the star, or raw UTF-8. */
 function plainValue(value: string): string {
   const prefix = value.includes('%') ? charsetPrefix.exec(value) : null
   if (prefix?.[1] !== undefined && isKnownCharset(prefix[1])) {
@@ -284,10 +256,7 @@ function plainValue(value: string): string {
   return decodeWords(isUtf8(bytes) ? decodeText(bytes, 'utf-8') : value)
 }
 
-/**
- * RFC 2231: `name*`, `name*0`, `name*1*` … become `name`; an extended form outweighs the plain one (its fallback).
- * Does nothing to parameters that a client library has resolved already.
- */
+/** RFC 2231: `name*`, `name*0`, `name*1*` … become `name`; the extended form outweighs the plain one, its fallback. */
 export function resolveParameters(parameters: Readonly<Record<string, string>>): Record<string, string> {
   const plain = new Map<string, string>()
   const extended = new Map<string, Segment[]>()
@@ -297,10 +266,9 @@ export function resolveParameters(parameters: Readonly<Record<string, string>>):
       plain.set(name.toLowerCase(), plainValue(value))
       continue
     }
-    const segment = { index: Number(match[2] ?? 0), extended: match[2] === undefined || match[3] === '*', value }
-    const segments = extended.get(match[1])
-    if (segments) segments.push(segment)
-    else extended.set(match[1], [segment])
+    const segments = extended.get(match[1]) ?? []
+    segments.push({ index: Number(match[2] ?? 0), extended: match[2] === undefined || match[3] === '*', value })
+    extended.set(match[1], segments)
   }
   for (const [name, segments] of extended) plain.set(name, joinSegments(segments))
   return Object.fromEntries(plain)
