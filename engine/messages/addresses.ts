@@ -1,8 +1,8 @@
 /**
- * Address lists (RFC 5322 §3.4) as they come: groups, comments, quoted names, obsolete routes, several addresses where
- * one belongs, none where one belongs. Own code: nodemailer's addressparser ends a comment at its first `)`, loses the
- * addresses behind a bracket or quote that is not closed, joins an entry without an address to the next one, and cuts
- * encoded-words at a comma (corpus: odd-addresses; addresses.test.ts). One pass over the text, no recursion.
+ * Address lists (RFC 5322 §3.4) with their usual mistakes: groups, comments, quoted names, obsolete routes, several
+ * addresses in place of one, or none. Own code: nodemailer's addressparser ends a comment at its first `)`, loses the
+ * addresses after an open bracket or quote, joins an entry without an address to the next one, and cuts encoded-words
+ * at a comma (corpus: odd-addresses; addresses.test.ts). One pass over the text, no recursion.
  */
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { decodeWords, oneLine } from './encoded-words.ts'
@@ -13,13 +13,13 @@ export const maxAddresses = 1_000
 /** Characters of one name or address. */
 export const maxAddressLength = 998
 
-/** One entry of the list, as far as it has been read. */
+/** The entry of the list that is being read. */
 interface Draft {
   /** Words outside of angle brackets; quoted strings keep their quotes in `source`. */
   readonly words: { text: string; source: string }[]
   readonly comments: string[]
   angle: string | null
-  /** White space or an end of a token came before: the next one starts a new word. */
+  /** White space or an end of a token came before: the next token starts a new word. */
   gap: boolean
   tokens: number
 }
@@ -28,13 +28,13 @@ function newDraft(): Draft {
   return { words: [], comments: [], angle: null, gap: true, tokens: 0 }
 }
 
-/** What an opener begins: its content, and where it ends. */
+/** An enclosed text, without its brackets or quotes, and the place after them. */
 interface Piece {
   readonly text: string
   readonly end: number
 }
 
-/** null when it is not closed. */
+/** null when the comment is not closed. */
 function readComment(text: string, from: number): Piece | null {
   let depth = 0
   for (let at = from; at < text.length; at++) {
@@ -55,10 +55,7 @@ function readQuoted(text: string, from: number): Piece | null {
   return null
 }
 
-/**
- * `<…>`; one that is not closed before the next address ends at the comma. A route (`<@a,@b:c@d>`) has commas of its
- * own.
- */
+/** `<…>`; without its `>` it ends at the next comma. Only a route (`<@a,@b:c@d>`) may contain commas. */
 function readAngle(text: string, from: number): Piece {
   let start = from + 1
   let quoted = false
@@ -77,8 +74,8 @@ function readAngle(text: string, from: number): Piece {
 const atom = /=\?[^\s?]{1,80}\?[bqBQ]\?[^?\s]{0,2000}\?=|\[[^[\]\s,<>]{0,255}\]|[^\s,;:()"<>[\]]+|[^]/y
 
 /**
- * Where the last closers are: an opener behind them is an ordinary character. Set to -1 once an opener found no closer,
- * so that nothing is scanned for twice.
+ * Places of the last closers: an opener after them is an ordinary character. -1 after an opener without a closer, so
+ * that no text is scanned twice.
  */
 interface Closers {
   '(': number
@@ -92,7 +89,7 @@ function readEnclosed(text: string, at: number, opener: keyof Closers, closers: 
   return piece
 }
 
-/** Words that were written together are one: `"john doe"@example.com`, and so is `john @ example.com`. */
+/** Joins words without white space between them, or around an `@`: `"john doe"@example.com`, `john @ example.com`. */
 function addWord(draft: Draft, text: string, source: string): void {
   const last = draft.words.at(-1)
   if (last !== undefined && (!draft.gap || source.startsWith('@') || last.source.endsWith('@'))) {
@@ -103,7 +100,7 @@ function addWord(draft: Draft, text: string, source: string): void {
   }
 }
 
-/** Tokens kept of one entry. A usual entry has a dozen; the rest of a longer one is dropped. */
+/** Tokens kept of one entry; a usual entry has a dozen. */
 const maxTokens = 500
 
 function take(draft: Draft, text: string, at: number, closers: Closers): number {
@@ -131,7 +128,7 @@ function outsideQuotes(source: string): string {
   return source.replace(/"(?:[^"\\]|\\.)*"/g, '')
 }
 
-/** As written, without route, `mailto:`, white space outside of quotes; domain in lower case. */
+/** The address without its route, `mailto:` and white space outside of quotes; domain in lower case. */
 function cleanEmail(text: string): string {
   const unrouted = text
     .trim()
@@ -152,16 +149,14 @@ function finish({ words, comments, angle }: Draft): Address[] {
   return email === '' && name === '' ? [] : [{ name, email }]
 }
 
-/**
- * `group: a, b;`: the name is dropped, the members are kept. A colon after an address, or inside one, starts no group.
- */
+/** `group: a, b;`: the name is dropped, the members are kept. A colon after or inside an address starts no group. */
 function opensGroup({ angle, words }: Draft, next: string | undefined): boolean {
   return angle === null && !words.some(({ source }) => source.includes('@')) && next !== '/'
 }
 
 /**
- * Addresses of an unfolded value whose bytes are characters already (headers.ts) and whose encoded-words are not
- * decoded yet. Groups are flattened; entries with neither name nor address are left out; at most `limit`. Never throws.
+ * At most `limit` addresses of an unfolded value with decoded bytes (headers.ts) and encoded encoded-words. Groups are
+ * flattened; entries without name and address are left out. Never throws.
  */
 export function parseAddresses(text: string, limit: number = maxAddresses): Address[] {
   if (text === '') return []
@@ -182,7 +177,7 @@ export function parseAddresses(text: string, limit: number = maxAddresses): Addr
   return addresses.length < limit ? [...addresses, ...finish(draft)] : addresses
 }
 
-/** Characters of a domain that are looked at. */
+/** Characters of a domain that are read. */
 const maxDomainLength = 255
 
 /** The part after the last `@`, lower-cased, without a trailing dot; '' when there is none. */
@@ -193,10 +188,7 @@ export function domainOf(email: string): string {
   return domain.endsWith('.') ? domain.slice(0, -1) : domain
 }
 
-/**
- * A lower-case domain as given and, when it is internationalised, in both spellings: bücher.example and
- * xn--bcher-kva.example.
- */
+/** A lower-case domain; an internationalised one in both spellings, bücher.example and xn--bcher-kva.example. */
 export function domainSpellings(domain: string): string[] {
   if (domain.length > maxDomainLength || !/[^\u0000-\u007f]|xn--/.test(domain)) return [domain]
   const spellings = new Set([domain, domainToASCII(domain), domainToUnicode(domain)])
@@ -209,9 +201,8 @@ function withParents(domain: string): string[] {
 }
 
 /**
- * The domain of an address and its parents, lower-cased, longest first: 'mail.example.com', 'example.com', 'com'. An
- * internationalised domain is listed in both spellings (bücher.example and xn--bcher-kva.example), so a filter may use
- * either. [] for an address without a domain.
+ * The domain of an address and its parents, lower-cased, longest first: 'mail.example.com', 'example.com', 'com'; an
+ * internationalised one in both spellings, so that a filter may use either. [] for an address without a domain.
  */
 export function domainsOf(email: string): string[] {
   const domain = domainOf(email).slice(0, maxDomainLength)

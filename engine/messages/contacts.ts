@@ -1,13 +1,13 @@
 /**
- * What a message adds to the user's contacts. Meaning of the counts: `indirect` = messages received from the contact,
- * `direct` = received ones that the user replied to, `total` = all messages with the contact: in From, To, Cc or Bcc,
- * received or sent. Each message counts once, and each is replied to once, however many folders or replies there are:
- * the delta's key names the message and the reason, and the store applies each key once.
+ * The effect of a message on the user's contacts. Counts: `indirect` = messages received from the contact, `direct` =
+ * received ones that the user replied to, `total` = all messages with the contact in From, To, Cc or Bcc, received or
+ * sent. Each message counts once, and is replied to once, in however many folders and replies: the delta's key names
+ * the message and the reason, and the store applies each key once.
  */
 import { maxAddressLength } from './addresses.ts'
 import type { Address, ContactDelta, MessageFacts, SpecialUse } from '../store/records.ts'
 
-/** People beside the sender for whom one message counts, as contacts of the user. */
+/** People of one message, beside its sender, who become contacts. */
 export const maxOtherContacts = 100
 
 export interface Owner {
@@ -16,14 +16,14 @@ export interface Owner {
   readonly ownAddresses: readonly string[]
 }
 
-/** A message that the store knows or is about to know. */
+/** A message that is or will be stored. */
 export interface CountedMessage {
   /** messageId(accountId, identity), not the Message-ID. */
   readonly id: string
   readonly facts: Pick<MessageFacts, 'addresses' | 'receivedAt'>
 }
 
-/** Folders whose mail was not received, or not wanted. */
+/** Folders whose mail was not received, or is unwanted. */
 const notReceived: ReadonlySet<SpecialUse | null> = new Set<SpecialUse | null>([
   '\\Sent',
   '\\Drafts',
@@ -40,7 +40,7 @@ function isAddress({ email }: Address): boolean {
   return /^[^@]+@[^@]+$/.test(email.slice(0, maxAddressLength))
 }
 
-/** The contact a message comes from: its first From that is an address; null when that is the user. */
+/** The first valid address of From; null when there is none, or it is the user's. */
 function contactOf(owner: Owner, message: CountedMessage): Address | null {
   const sender = message.facts.addresses.from.find(isAddress)
   return sender === undefined || isOwn(owner, sender.email) ? null : sender
@@ -66,18 +66,15 @@ export function countsAsReceived(role: SpecialUse | null): boolean {
   return !notReceived.has(role)
 }
 
-/**
- * true when the user wrote the message: it is in Sent, or comes from one of the user's addresses and is not in Drafts,
- * Junk or Trash.
- */
+/** The message is in Sent, or it is From one of the user's addresses and not in Drafts, Junk or Trash. */
 export function isSentByUser(owner: Owner, role: SpecialUse | null, message: CountedMessage): boolean {
   if (role === '\\Sent') return true
   return countsAsReceived(role) && message.facts.addresses.from.some(({ email }) => isOwn(owner, email))
 }
 
 /**
- * The sender of a message found in a folder of this role: total 1, indirect 1. [] for mail in Sent, Drafts, Junk and
- * Trash, for the user's own mail, and for mail without a sender.
+ * The sender of a message in a folder of this role: total 1, indirect 1. [] for mail in Sent, Drafts, Junk and Trash,
+ * for the user's own mail, and for mail without a sender.
  */
 export function receivedContact(owner: Owner, role: SpecialUse | null, message: CountedMessage): ContactDelta[] {
   const contact = countsAsReceived(role) ? contactOf(owner, message) : null
@@ -85,27 +82,24 @@ export function receivedContact(owner: Owner, role: SpecialUse | null, message: 
 }
 
 /**
- * Everybody else of a message found in a folder of this role: total 1 each. Mail that the user sent counts for its
- * recipients, mail that he received for all but its sender, whom `receivedContact` counts. [] for Drafts, Junk and
- * Trash.
+ * The other people of a message in a folder of this role: total 1 each. Sent mail counts for its recipients, received
+ * mail for all but its sender, whom `receivedContact` counts. [] for Drafts, Junk and Trash.
  */
 export function otherContacts(owner: Owner, role: SpecialUse | null, message: CountedMessage): ContactDelta[] {
   const sent = isSentByUser(owner, role, message)
   if (!sent && !countsAsReceived(role)) return []
   const { from, to, cc, bcc } = message.facts.addresses
-  const others = new Map<string, Address>()
-  for (const one of [...(sent ? [] : from), ...to, ...cc, ...bcc].filter(isAddress)) {
-    const email = one.email.toLowerCase()
-    if (!others.has(email)) others.set(email, one)
-  }
+  const people = [...(sent ? [] : from), ...to, ...cc, ...bcc].filter(isAddress)
+  const others = Map.groupBy(people, ({ email }) => email.toLowerCase())
   const sender = sent ? null : contactOf(owner, message)
   for (const email of [...owner.ownAddresses, sender?.email ?? '']) others.delete(email.toLowerCase())
-  return [...others.values()].slice(0, maxOtherContacts).map((one) => delta(owner, one, message, 'o'))
+  const firsts = [...others.values()].slice(0, maxOtherContacts).flatMap(([first]) => first ?? [])
+  return firsts.map((one) => delta(owner, one, message, 'o'))
 }
 
 /**
- * The sender of `answered`, a received message that one of the user's sent messages answers (threads.ts `answeredIds`
- * finds it): direct 1. Keyed by the answered message, so answering it twice counts once. [] when it came from the user.
+ * The sender of `answered`, a received message that the user has replied to (found by `answeredIds` of threads.ts):
+ * direct 1. The key names the answered message, so a second reply does not count. [] when the message is the user's.
  */
 export function repliedContact(owner: Owner, answered: CountedMessage): ContactDelta[] {
   const contact = contactOf(owner, answered)

@@ -1,31 +1,24 @@
 /**
- * Names as callers use them. Folders have '/' between their levels, whatever the server uses. File names of attachments
- * are one bounded line, are taken apart for `file_name_structure` and `main_file_name`, and are written in ASCII for
- * `Content-Disposition`.
+ * Names in the API. Folders have '/' between their levels, whatever the server uses. File names of attachments are one
+ * bounded line, split for `file_name_structure` and `main_file_name`, and in ASCII for `Content-Disposition`.
  */
 import { oneLine } from './encoded-words.ts'
 import type { FolderRecord } from '../store/records.ts'
 
 type Named = Pick<FolderRecord, 'path' | 'delimiter'>
 
-/**
- * A level that holds a '/' itself can only be recognised with the server's delimiter, so such a folder keeps the
- * server's spelling.
- */
+/** A folder with a '/' inside of a level keeps the server's spelling: only that shows its levels. */
 export function folderName({ path, delimiter }: Named): string {
   if (delimiter === '' || delimiter === '/' || path.includes('/')) return path
   return path.split(delimiter).join('/')
 }
 
-/** Of an account's folders: a flat one among them has none. */
+/** The delimiter of an account's folders; a flat folder has none. */
 export function usualDelimiter(folders: readonly Pick<FolderRecord, 'delimiter'>[]): string {
   return folders.find(({ delimiter }) => delimiter !== '')?.delimiter ?? '/'
 }
 
-/**
- * Server path → name, for the folders of one account. One that is not listed (any more) has the delimiter of the
- * others.
- */
+/** Server path → name, for the folders of one account. A folder that is not listed has the delimiter of the others. */
 export function folderNamer(folders: readonly Named[]): (path: string) => string {
   const usual = usualDelimiter(folders)
   const odd = new Map(folders.filter((one) => one.delimiter !== usual).map((one) => [one.path, one.delimiter]))
@@ -37,12 +30,12 @@ const maxFileNameLength = 1_000
 type FileNameKind = 'main' | 'boundary' | 'numeric' | 'date' | 'ext'
 type FileNamePiece = readonly [text: string, kind: FileNameKind]
 
-/** A decoded name as it is kept: one line, bounded. A path is kept as sent: do not use it as a path on a disk. */
+/** A decoded name in one line, bounded. A path in it is kept: do not use it as a path on a disk. */
 export function cleanFileName(name: string): string {
   return oneLine(name, maxFileNameLength)
 }
 
-/** A nested message without a name is called by its subject. */
+/** File name of a nested message without a name. */
 export function subjectFileName(subject: string): string {
   const name = oneLine(subject, 200)
     .replace(/[\\/:*?"<>|]+/g, ' ')
@@ -51,7 +44,7 @@ export function subjectFileName(subject: string): string {
   return `${name === '' ? 'message' : name}.eml`
 }
 
-/** `.pdf`, `.tar.gz`; a name that is nothing but an extension has none. */
+/** `.pdf`, `.tar.gz`, `.7z`. */
 const extension = /(?:\.tar)?\.[A-Za-z][A-Za-z0-9]{0,9}$|\.7z$/
 
 const datePatterns = [
@@ -72,9 +65,9 @@ function kindOf(groups: Record<string, string | undefined>): FileNameKind {
 }
 
 /**
- * A file name as an array of [text, kind]; the texts joined are the name. Kinds: `main` words, `boundary` what stands
- * between, `numeric` numbers (versions, counters), `date` dates (2011-03-04, 4-27-10, 20110304), `ext` the extension
- * with its dot. [] for ''.
+ * A file name as an array of [text, kind]; the texts joined are the name. Kinds: `main` words, `boundary` separators,
+ * `numeric` numbers (versions, counters), `date` dates (2011-03-04, 4-27-10, 20110304), `ext` the extension with its
+ * dot, unless that is the whole name. [] for ''.
  */
 export function fileNameStructure(name: string): FileNamePiece[] {
   const found = extension.exec(name)
@@ -85,16 +78,16 @@ export function fileNameStructure(name: string): FileNamePiece[] {
 }
 
 /**
- * The name without numbers and dates, by which versions of one document are the same: 'report_2011-03-04_v3.pdf' →
- * 'report_v.pdf'. The name itself when nothing else is left.
+ * The name without numbers and dates, which is the same for all versions of a document: 'report_2011-03-04_v3.pdf' →
+ * 'report_v.pdf'. The name itself when it has nothing but numbers and dates.
  */
 export function mainFileName(name: string): string {
   const kept: FileNamePiece[] = []
   let ext = ''
   for (const piece of fileNameStructure(name)) {
-    if (piece[1] === 'ext') ext = piece[0]
-    else if (piece[1] === 'main') kept.push(piece)
-    else if (piece[1] === 'boundary' && kept.at(-1)?.[1] === 'main') kept.push(piece)
+    const [text, kind] = piece
+    if (kind === 'ext') ext = text
+    else if (kind === 'main' || (kind === 'boundary' && kept.at(-1)?.[1] === 'main')) kept.push(piece)
   }
   if (kept.at(-1)?.[1] === 'boundary') kept.pop()
   const main = kept.map(([text]) => text).join('')
@@ -108,22 +101,15 @@ const cyrillic =
   'ъ= ы=y ь= э=e ю=yu я=ya і=i ї=yi є=ye ґ=g ў=u ђ=dj ј=j љ=lj њ=nj ћ=c џ=dz ѕ=dz'
 const signs = "‐=- ‑=- ‒=- –=- —=- ―=- ‘=' ’=' ‚=, “=' ”=' „=' «=' »=' …=... •=- ×=x"
 
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
-}
-
+/** Each letter has its capital too; 'ß' has none of one letter. */
 const table = new Map(
   [latin, greek, cyrillic, signs]
     .flatMap((list) => list.split(' '))
     .flatMap((entry): [string, string][] => {
       const at = entry.indexOf('=')
       const [from, to] = [entry.slice(0, at), entry.slice(at + 1)]
-      return from.toUpperCase() === from || from === 'ß'
-        ? [[from, to]]
-        : [
-            [from.toUpperCase(), capitalised(to)],
-            [from, to],
-          ]
+      const capital: [string, string] = [from.toUpperCase(), to.charAt(0).toUpperCase() + to.slice(1)]
+      return from.toUpperCase() === from || from === 'ß' ? [[from, to]] : [capital, [from, to]]
     }),
 )
 
@@ -144,8 +130,8 @@ function letter(char: string): string {
 }
 
 /**
- * A name as printable ASCII, safe inside a quoted string: no quote, backslash, slash or control character; never empty
- * ('attachment' then). Deterministic, never throws.
+ * A name in printable ASCII, safe inside a quoted string: no quote, backslash, slash or control character. 'attachment'
+ * when no letter is left. Deterministic, never throws.
  */
 export function transliterate(name: string): string {
   const composed = name.slice(0, 2000).toWellFormed().normalize('NFC')

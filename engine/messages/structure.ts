@@ -1,13 +1,13 @@
 /**
- * The parts of a message. From BODYSTRUCTURE: the text parts that are bodies, and everything else as attachments. The
- * rules are those of RFC 8621 §4.1.4 (what a mail program shows as text), with these additions: a text part of any kind
- * directly in a multipart/alternative, or alone in the message, is a body, but text/calendar never is.
+ * The parts of a message, by BODYSTRUCTURE: text parts that are bodies, and all others as attachments. By the rules of
+ * RFC 8621 §4.1.4 (what a mail program shows as text), with two additions: a text part of any kind directly in a
+ * multipart/alternative, or alone in the message, is a body, but text/calendar never is.
  *
- * At the end the same tree from a whole message, for when a server's BODYSTRUCTURE cannot be read. Sections are
- * numbered as IMAP numbers them (RFC 3501 §6.4.5), so the parts can be fetched from the server. Own code: mailparser
- * joins the texts of all parts and fills in what is missing (corpus: boundary-never-used, type-unfinished); its
- * mailsplit fails from 1000 parts on and needs seconds for a long header (structure.test.ts, "hostile nesting", "a
- * header of folded lines"). A range of the message is never copied, only looked at.
+ * At the end the same tree from a whole message, for an unreadable BODYSTRUCTURE. Sections have IMAP's numbers (RFC
+ * 3501 §6.4.5), so the parts can be fetched from the server. Own code: mailparser joins the texts of all parts and adds
+ * what is missing (corpus: boundary-never-used, type-unfinished); its mailsplit fails from 1000 parts on and needs
+ * seconds for a long header (structure.test.ts, "hostile nesting", "a header of folded lines"). No range of the message
+ * is copied.
  */
 import { decodeWords, maxLineLength, oneLine } from './encoded-words.ts'
 import { maxHeaderBytes, parseStructured, rawValue, readHeaders, resolveParameters, type Headers } from './headers.ts'
@@ -15,11 +15,11 @@ import { cleanFileName, subjectFileName } from './names.ts'
 import type { AttachmentRecord, BodyPartRecord } from '../store/records.ts'
 import type { BodyNode } from '../accounts/session-types.ts'
 
-/** Levels of multipart that are walked; deeper ones are not listed. */
+/** Levels of multipart that are listed. */
 const maxDepth = 50
 /** Parts of one message that are listed. */
 const maxParts = 1_000
-/** How often a whole message is searched for boundaries, level by level; of a short one all levels are. */
+/** Bytes searched for boundaries, over all levels: this many times the message, and this many more. */
 const maxSearched = 8
 const leastSearched = 1_048_576
 
@@ -28,7 +28,7 @@ export interface Structure {
   readonly attachments: readonly AttachmentRecord[]
 }
 
-/** A leaf and what its place in the tree says of it. */
+/** A leaf and its place in the tree. */
 interface Leaf {
   readonly node: BodyNode
   readonly section: string
@@ -72,7 +72,7 @@ function nameOf(node: BodyNode): string {
   const parameters = resolveParameters(node.parameters)
   const name = cleanFileName(disposition['filename'] ?? '') || cleanFileName(parameters['name'] ?? '')
   if (name !== '' || node.type !== 'message/rfc822') return name
-  // ENVELOPE gives it as it is in the header.
+  // The subject of ENVELOPE is still encoded.
   return subjectFileName(decodeWords(node.subject ?? ''))
 }
 
@@ -82,7 +82,7 @@ function isBody(leaf: Leaf, alone: boolean): boolean {
   const shown = node.type === 'text/plain' || node.type === 'text/html'
   if (alone) return shown || nameOf(node) === ''
   if (!shown && leaf.parent !== 'multipart/alternative') return false
-  // A text file that a mail program put inline has a name; the text itself, when it has one, comes first.
+  // A text file that a mail program put inline has a name; the text of the message, if it has a name, comes first.
   return leaf.first || (!leaf.related && nameOf(node) === '')
 }
 
@@ -133,16 +133,13 @@ function attachmentOf({ node, section, related }: Leaf, index: number): Attachme
   }
 }
 
-/**
- * Bodies and attachments in the order of the message. A nested message is one attachment; what is inside it is not
- * listed.
- */
+/** Bodies and attachments in the order of the message. A nested message is one attachment, without its own parts. */
 export function structureOf(root: BodyNode): Structure {
   const leaves = leavesOf(root)
-  const alone = leaves.length === 1
-  const bodies = leaves.filter((leaf) => isBody(leaf, alone))
-  const others = leaves.filter((leaf) => !bodies.includes(leaf))
-  return { bodies: bodies.map(bodyOf), attachments: others.map(attachmentOf) }
+  const { body = [], other = [] } = Object.groupBy(leaves, (leaf) =>
+    isBody(leaf, leaves.length === 1) ? 'body' : 'other',
+  )
+  return { bodies: body.map(bodyOf), attachments: other.map(attachmentOf) }
 }
 
 const [tab, lf, cr, space, hyphen] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
@@ -153,7 +150,7 @@ interface Range {
   readonly end: number
 }
 
-/** Where the body starts: after the first empty line. */
+/** The place after the first empty line. */
 function bodyStart(raw: Buffer, { start, end }: Range): number {
   let line = start
   while (line < end) {
@@ -165,9 +162,7 @@ function bodyStart(raw: Buffer, { start, end }: Range): number {
   return end
 }
 
-/**
- * The delimiter line at `at`, if it is one (RFC 2046 §5.1.1): at the start of a line, nothing but white space after it.
- */
+/** null unless a delimiter line is at `at` (RFC 2046 §5.1.1): at the start of a line, only white space after it. */
 function delimiterAt(
   raw: Buffer,
   at: number,
@@ -194,7 +189,7 @@ function beforeLineEnd(raw: Buffer, at: number, start: number): number {
 function partsOf(raw: Buffer, body: Range, boundary: string, limit: number): Range[] {
   if (limit <= 0) return []
   const delimiter = Buffer.from(`--${boundary}`, 'utf8')
-  // What comes after the body is not searched: others may follow it, each of which would search the same again.
+  // Text after the body is not searched: other bodies may follow, and each would search the rest again.
   const within = raw.subarray(0, body.end)
   const parts: Range[] = []
   let open: number | null = null
@@ -214,10 +209,10 @@ function partsOf(raw: Buffer, body: Range, boundary: string, limit: number): Ran
 
 interface Context {
   readonly raw: Buffer
-  /** Where the bytes of each section are, without its header. */
+  /** The place of each section's body. */
   readonly ranges: Map<string, Range>
   partsLeft: number
-  /** Bytes that are searched for boundaries, those of a part in a part twice. */
+  /** Bytes that may be searched for boundaries, those of a nested part twice. */
   bytesLeft: number
 }
 
@@ -239,7 +234,7 @@ function childrenOf(context: Context, body: Range, node: BodyNode, section: stri
   })
 }
 
-/** A part as its header describes it. `fallback`: the type when the header names none. */
+/** A part by its header. `fallback`: its type when the header names none. */
 export function describedNode(headers: Headers, part: string, size: number, fallback = 'text/plain'): BodyNode {
   const { value, parameters } = parseStructured(rawValue(headers, 'content-type'))
   const disposition = parseStructured(rawValue(headers, 'content-disposition'))
@@ -267,7 +262,7 @@ function entity(context: Context, range: Range, section: string, fallback: strin
   ranges.set(section, body)
   const children = multipart && depth < maxDepth ? childrenOf(context, body, node, section, depth) : []
   if (children.length > 0) return { ...node, children }
-  // A multipart without a single part is text; servers have no number for it when it is the whole message.
+  // A multipart without any part is text; as the whole message it has no number in IMAP.
   const part = section || (multipart ? 'TEXT' : '1')
   ranges.set(part, body)
   if (multipart) return { ...node, part, type: 'text/plain' }
@@ -279,14 +274,12 @@ function scan(raw: Buffer, ranges: Map<string, Range>): BodyNode {
   return entity(context, { start: 0, end: raw.length }, '', 'text/plain', 0)
 }
 
-/** `raw` = the whole message, or as much of it as the caller wants to hold. Never throws. */
+/** `raw` = the message, or its beginning. Never throws. */
 export function bodyNodeOf(raw: Buffer): BodyNode {
   return scan(raw, new Map())
 }
 
-/**
- * The bytes of one section as IMAP would give them, still encoded; null when there is none. `raw` = the whole message.
- */
+/** The bytes of one section as IMAP gives them, still encoded; null when it is absent. `raw` = the whole message. */
 export function sectionOf(raw: Buffer, section: string): Buffer | null {
   const ranges = new Map<string, Range>()
   scan(raw, ranges)
