@@ -1,6 +1,6 @@
 /**
- * A body part as transferred → the text that callers are shown, and the text in HTML to search in. Own code for
- * format=flowed: libmime joins quotes of different depth and `-- ` (bodies.test.ts, unflow; corpus: flowed).
+ * A body part as transferred → the text for callers, and the text of HTML for searches. Own code for format=flowed:
+ * libmime joins quotes of different depth and `-- ` (bodies.test.ts, unflow; corpus: flowed).
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2'
@@ -14,10 +14,10 @@ export const maxBodyBytes = 16 * 1_048_576
 const metaCharset =
   /<(?:meta\b[^>]{0,300}?\bcharset|\?xml\b[^>]{0,300}?\bencoding)\s{0,10}=\s{0,10}["']?\s{0,10}([\w:.-]{2,40})/i
 
-/** HTML without a declared charset says it in its own head, in ASCII, near the start. */
+/** The charset that HTML declares in its own head, in ASCII, near the start. */
 function charsetOfHtml(bytes: Buffer): string | null {
   const found = metaCharset.exec(bytes.subarray(0, 4096).toString('latin1'))?.[1] ?? null
-  // A document that reads as ASCII is not UTF-16 whatever it says.
+  // A document that is readable as ASCII is not UTF-16, whatever it declares.
   return found !== null && isKnownCharset(found) && !/^utf-?(?:16|32)/i.test(found) ? found : null
 }
 
@@ -26,7 +26,7 @@ interface Line {
   readonly text: string
 }
 
-/** Quote marks counted, then one stuffed space taken away (§4.3-4.5). */
+/** Counts the quote marks, and removes one stuffed space (RFC 3676 §4.3-4.5). */
 function readLine(line: string): Line {
   let depth = 0
   while (line[depth] === '>') depth++
@@ -40,8 +40,8 @@ function quoted(depth: number, text: string): string {
 }
 
 /**
- * Joins lines that end in a space with the next one of the same quote depth; `delSp` = that space was added for the
- * fold alone. `-- ` stays a line of its own. Lines end in LF alone, in and out. Linear.
+ * Joins a line that ends in a space with the next line of the same quote depth; `delSp` removes that space. `-- ` stays
+ * a line of its own. Lines end in LF, in and out. Linear.
  */
 export function unflow(text: string, delSp: boolean): string {
   const result: string[] = []
@@ -66,9 +66,9 @@ export function unflow(text: string, delSp: boolean): string {
 type Described = Pick<BodyPartRecord, 'type' | 'charset' | 'encoding' | 'flowed' | 'delSp'>
 
 /**
- * Body text in UTF-8 characters: transfer encoding and charset undone, byte-order mark gone, lines end in LF,
- * format=flowed joined to paragraphs. `cut` = the bytes are the beginning of a longer part: what is not whole at their
- * end is left out. Never throws.
+ * Body text, with transfer encoding and charset decoded, without byte-order mark, with LF as line end, and with
+ * paragraphs of format=flowed joined. `cut` = the bytes are the beginning of a longer part: an incomplete character at
+ * their end is left out. Never throws.
  */
 export function decodeBody(bytes: Uint8Array, part: Described, cut = false): string {
   const decoded = decodeTransfer(bytes, part.encoding, cut)
@@ -78,10 +78,10 @@ export function decodeBody(bytes: Uint8Array, part: Described, cut = false): str
   return part.flowed ? unflow(text, part.delSp) : text
 }
 
-/** Their content is not text of the body; the tokenizer ends them by their own closing tag only. */
+/** Elements whose content is no text of the body; the tokenizer ends each only at its own closing tag. */
 const silent = new Set(['script', 'style', 'title'])
 
-/** Stand within a word; every other tag parts two. */
+/** Elements within a word; every other tag separates words. */
 const withinWords = new Set(
   (
     'a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr o:p q s samp small span strike strong ' +
@@ -89,16 +89,15 @@ const withinWords = new Set(
   ).split(' '),
 )
 
-/** Soft hyphen, zero-width space, word joiner, zero-width no-break space: a reader does not see them. */
+/** Soft hyphen, zero-width space, word joiner, zero-width no-break space: invisible to a reader. */
 const unseen = /[\u00ad\u200b\u2060\ufeff]/g
 
-/** Characters that are read before others get their turn: some milliseconds. */
+/** Characters that are read between two turns of the event loop: some milliseconds. */
 export const turnLength = 262_144
 
 /**
- * The text that a reader sees in an HTML body. White space is joined, as a browser joins it. It is read from the tags
- * as they come, without a tree: that takes linear time, however deep and however wrongly they are nested. html-to-text,
- * which mailparser uses, builds a tree.
+ * The text that a reader sees in an HTML body, with white space joined as in a browser. Linear, because it reads tag by
+ * tag, however they are nested; html-to-text, which mailparser uses, builds a tree.
  */
 export async function htmlText(html: string): Promise<string> {
   const pieces: string[] = []

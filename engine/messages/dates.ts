@@ -1,7 +1,7 @@
 /**
- * Date headers as they are written: RFC 5322 §3.3, its obsolete forms (§4.3), and the usual mistakes. Own code:
- * mailparser takes `new Date`, which reads neither most zone names nor `12.00.00`, and rolls 30 February over
- * (dates.test.ts); where it fails, it gives the present.
+ * Date headers: RFC 5322 §3.3, its obsolete forms (§4.3), and the usual mistakes. Own code: mailparser uses `new Date`,
+ * which knows neither most zone names nor `12.00.00`, and turns 30 February into March (dates.test.ts); for an
+ * unreadable date it gives the present.
  */
 
 const months = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ')
@@ -53,14 +53,14 @@ function assemble(parts: Readonly<Record<string, string | undefined>>): number |
   const monthIndex = /^\d/.test(month) ? Number(month) - 1 : months.indexOf(month.slice(0, 3))
   const hours = hoursOf(hour, half)
   if (monthIndex < 0 || hours > 23 || Number(minute) > 59 || Number(second) > 60 || fullYear(year) < 100) return null
-  // 60 is a leap second, which this clock does not have.
+  // 60 is a leap second, which Date does not have.
   const seconds = Math.min(Number(second), 59)
   const local = Date.UTC(fullYear(year), monthIndex, Number(day), hours, Number(minute), seconds)
   if (Number(day) < 1 || new Date(local).getUTCMonth() !== monthIndex) return null
   return local - offsetMinutes(zone + rest) * 60_000
 }
 
-/** Without comments in parentheses: innermost first, four levels. Usual mail has one. */
+/** Removes comments in parentheses, innermost first, up to four levels. Usual mail has one. */
 export function withoutComments(text: string): string {
   let result = text
   for (let level = 0; level < 4 && result.includes('('); level++) result = result.replace(/\([^()]*\)/g, ' ')

@@ -1,7 +1,4 @@
-/**
- * One fetched message → what the index keeps of it. Pure, bounded, never throws: whatever a header says, there are
- * facts, with '' , null or [] where it says nothing readable.
- */
+/** One fetched message → its facts in the index. Pure, bounded, never throws: '', null or [] for unreadable fields. */
 import { hash } from 'node:crypto'
 import { maxAddresses, parseAddresses } from './addresses.ts'
 import { parseDate } from './dates.ts'
@@ -26,10 +23,7 @@ function addressesIn(values: readonly string[]): Address[] {
   return values.reduce<Address[]>((all, value) => [...all, ...parseAddresses(value, maxAddresses - all.length)], [])
 }
 
-/**
- * Authors come from the first field alone: a second From must not add a sender. Recipients of repeated fields are all
- * kept.
- */
+/** Authors come from the first field only: a second From must not add a sender. Recipients come from all fields. */
 function addressesOf(headers: Headers): MessageAddresses {
   const first = (name: string): Address[] => parseAddresses(rawValue(headers, name))
   const all = (name: string): Address[] => addressesIn(rawValues(headers, name).slice(0, 100))
@@ -65,10 +59,7 @@ function receivedTime(values: readonly string[]): number | null {
   return parseDate(newest.slice(newest.lastIndexOf(';') + 1))
 }
 
-/**
- * Each time falls back on the other, then on the newest Received, then on 1970: a message without any date is the
- * oldest.
- */
+/** Each time falls back on the other, then on the newest Received, then on 1970. */
 function timesOf(headers: Headers, internalDate: number | null, received: readonly string[]) {
   const date = parseDate(rawValue(headers, 'date'))
   const arrival = internalDate ?? receivedTime(received)
@@ -76,9 +67,9 @@ function timesOf(headers: Headers, internalDate: number | null, received: readon
 }
 
 /**
- * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A
- * multipart's parts are not in its header; its first is taken for plain text (structure.ts reads them from the whole
- * message).
+ * The tree for an unreadable BODYSTRUCTURE, or one with nothing but the size: the single part that the header
+ * describes. The header of a multipart does not show its parts: plain text is assumed (structure.ts reads the parts
+ * from the whole message).
  */
 function assumedBody(headers: Headers, size: number): BodyNode {
   const node = describedNode(headers, '1', size)

@@ -1,7 +1,4 @@
-/**
- * Which thread a message belongs to. Its id comes from the message alone, without a look-up, so it is the same in
- * whatever order mail is read.
- */
+/** Threads. A message's thread id comes from the message alone, so it does not depend on the order of reading mail. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { threadId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
@@ -13,9 +10,8 @@ type ThreadHints = Pick<MessageRecord, 'hostedThreadId' | 'references' | 'inRepl
 
 /**
  * The root that names a thread: the hosted thread, else the first reference, else the message replied to, else the
- * message's own id, else `fallback` (a message with no id at all is a thread of its own). A reply without References
- * names its parent as the root, and has the thread's id only when that parent began it: `ancestorsOf` finds the way to
- * the others.
+ * message's own id, else `fallback` (a message without any id is a thread of its own). A reply without References names
+ * its parent as the root, which is right only if that parent began the thread: else `ancestorsOf` finds the root.
  */
 export function threadRoot(hints: ThreadHints, fallback: () => string): string {
   if (hints.hostedThreadId !== null) return `hosted:${hints.hostedThreadId}`
@@ -39,16 +35,16 @@ export function threadIds({
   return hostedThreadId === null ? [own] : [own, hostedThreadId]
 }
 
-/** A chain of replies without References is followed this far up. */
+/** Steps along a chain of replies without References. */
 const mostSteps = 50
 
-/** The message replied to, the first reference and the newest ones: of a long list some will be there. */
+/** The message replied to, the first reference and the newest ones: some of these are stored. */
 function namedAbove({ inReplyTo, references }: MessageRecord): string[] {
   const ids = [inReplyTo, references[0], ...references.slice(-10)]
   return [...new Set(ids.filter((id) => id !== null && id !== undefined))]
 }
 
-/** The stored messages that this one answers, and those that they answer, nearest first. */
+/** The stored messages that this message answers, directly or not, nearest first. */
 export function ancestorsOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<MessageRecord[]> {
   return ancestors(readsOf(store, message.accountId), message)
 }
@@ -68,26 +64,26 @@ async function ancestors(
   return [...found.values()]
 }
 
-/** Of a conversation; later ones are not looked at. */
+/** Messages of a conversation that are read. */
 const mostOfThread = 1000
 
-/** A thread as it is read: all that hangs together by In-Reply-To and References, or by the provider's thread id. */
+/** The messages that belong together by In-Reply-To and References, or by the provider's thread id. */
 export interface Conversation {
-  /** The same whichever of its messages was asked for. */
+  /** The same for each of its messages. */
   readonly threadId: string
   readonly hostedThreadId: string | null
-  /** Names that its messages have it by. */
+  /** The thread ids of its messages. */
   readonly threadIds: readonly string[]
-  /** Live ones, oldest first. */
+  /** Live messages, oldest first. */
   readonly messages: readonly MessageRecord[]
-  /** false = it has more messages than were looked at. */
+  /** false = there are more messages than were read. */
   readonly isWhole: boolean
 }
 
 /**
- * The conversations of messages, by message id: up by what a message answers, and down by what answers it. A reply
- * without References names its parent alone, so that its thread has the name of that message; the provider's thread ids
- * need no search. The steps of all messages go together, so that the store is asked about as often as for one of them.
+ * The conversations of messages, by message id. The search goes up to the answered messages and down to the answers: a
+ * reply without References has the thread id of its parent. The provider's thread ids need no search. All messages
+ * search together, so that the store is asked about as often as for a single message.
  */
 export async function conversationsOf(
   store: Pick<Store, 'messages'>,
@@ -101,7 +97,7 @@ export async function conversationsOf(
       return new Map(own.flatMap(([id, found]) => (found === undefined ? [] : [[id, found] as const])))
     }),
     inThreads: together(alone.inThreads, (all, names) => {
-      // Beside a long thread others may be missing.
+      // The messages of one long thread may leave no room for the others.
       if (all.length >= mostOfThread) return alone.inThreads(names)
       return all.filter((one) => threadIds(one).some((name) => names.includes(name)))
     }),
@@ -113,7 +109,7 @@ export function conversationOf(store: Pick<Store, 'messages'>, message: MessageR
   return conversation(readsOf(store, message.accountId), message)
 }
 
-/** What is asked for in one turn of the event loop is asked for with one call; `own` picks the part of each. */
+/** All that callers ask for in one turn of the event loop becomes one call of `ask`; `own` picks each caller's part. */
 function together<T>(
   ask: (names: readonly string[]) => Promise<T>,
   own: (all: T, names: readonly string[]) => T | Promise<T>,
@@ -152,7 +148,7 @@ async function conversation(reads: Reads, message: MessageRecord): Promise<Conve
   const asked = new Set<string>()
   const found = new Map<string, MessageRecord>()
   let names = [message, ...above].map((one) => one.threadId)
-  // Its own replies without References come with the first step.
+  // The thread of the message's own replies without References.
   if (hostedThreadId === null && message.emailMessageId !== null)
     names.push(threadId(accountId, message.emailMessageId))
   for (let step = 0; step < mostSteps && names.length > 0 && found.size < mostOfThread; step += 1) {
@@ -168,7 +164,7 @@ async function conversation(reads: Reads, message: MessageRecord): Promise<Conve
   return { threadId: messages[0]?.threadId ?? message.threadId, hostedThreadId, threadIds: own, messages, isWhole }
 }
 
-/** What the index calls the thread of a hosted provider. */
+/** The index's thread id of a provider's thread. */
 export function hostedThread(accountId: string, hostedThreadId: string): string {
   return threadIdOf(accountId, { hostedThreadId, references: [], inReplyTo: null, emailMessageId: null }, () => '')
 }
