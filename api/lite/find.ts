@@ -143,20 +143,13 @@ export async function findRead<T>(
   named: readonly [kind: string, id: string],
   find: () => Promise<T | null>,
 ): Promise<T> {
-  const { folders } = call.engine.store
-  const before = typeof account.completeAt === 'number' ? undefined : await folders.list(account.id)
   const found = await find()
   if (found !== null) return found
-  try {
-    // `completeAt` is left out: a folder may have been renamed since, so the folders themselves are checked.
-    await mustBeRead(call, { id: account.id }, null, before)
-  } catch (error) {
-    // The account may have been read to the end while `find` ran.
-    if (!isAppError(error, 'account_unavailable')) throw error
-    await mustBeRead(call, { id: account.id }, null)
-    const now = await find()
-    if (now !== null) return now
-  }
+  // `completeAt` is left out: a folder may have been renamed since, so the folders themselves are checked.
+  await mustBeRead(call, { id: account.id }, null)
+  // Mail may have been read into the index between the look-up and the check.
+  const now = typeof account.completeAt === 'number' ? null : await find()
+  if (now !== null) return now
   throw notFound(...named)
 }
 
