@@ -52,26 +52,26 @@ const otherXlistNames: Partial<Record<SpecialUse, string>> = {
   '\\Flagged': '\\Starred',
   '\\Junk': '\\Spam',
 }
-export const xlistName = (use: SpecialUse): string => otherXlistNames[use] ?? use
 
-export function specialUseOf({ path, specialUse }: FolderRecord): SpecialUse | null {
-  return specialUse ?? (path === 'INBOX' ? '\\Inbox' : null)
+/** The special use of a folder as RFC 6154 and as XLIST spell it; '' = none. */
+export function usesOf({ path, specialUse }: FolderRecord) {
+  const use = specialUse ?? (path === 'INBOX' ? '\\Inbox' : null)
+  return { symbolic_name: use ?? '', xlist_name: use === null ? '' : (otherXlistNames[use] ?? use) }
 }
 
 export function nameFolder(folder: FolderRecord) {
-  const use = specialUseOf(folder)
-  return { name: folderName(folder), symbolic_name: use ?? '', xlist_name: use === null ? '' : xlistName(use) }
+  return { name: folderName(folder), ...usesOf(folder) }
 }
 
 export function presentFolder(folder: FolderRecord, account: AccountRecord, urls: Urls): z.input<typeof folderView> {
-  const { name, ...uses } = nameFolder(folder)
+  const name = folderName(folder)
   const { messages, unseen } = shownCounts(folder)
   return {
     name,
     nb_messages: messages,
     nb_unseen_messages: unseen,
     delimiter: folder.delimiter,
-    ...uses,
+    ...usesOf(folder),
     resource_url: urls.folder(account, name),
   }
 }

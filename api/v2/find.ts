@@ -21,7 +21,7 @@ import {
 } from '../../engine/index.ts'
 import { urlsOf } from '../addresses.ts'
 import { bareName, findFolder, findMessage, findRead, findUser, type Located, type Mailbox } from '../lite/find.ts'
-import { specialUseOf, xlistName } from '../lite/folders.ts'
+import { usesOf } from '../lite/folders.ts'
 import type { Call } from '../route.ts'
 
 const hiddenUses: ReadonlySet<SpecialUse | null> = new Set<SpecialUse>(['\\Trash', '\\Drafts'])
@@ -59,10 +59,8 @@ export const findShownFolder: typeof findFolder = async (call, account, name, de
 /** null when no folder has this special use. */
 export function byUse(folders: readonly FolderRecord[], name: string): FolderRecord | null {
   const wanted = name.toLowerCase()
-  const isMeant = (folder: FolderRecord): boolean => {
-    const use = specialUseOf(folder)
-    return use !== null && [use, xlistName(use)].some((one) => one.toLowerCase() === wanted)
-  }
+  const isMeant = (folder: FolderRecord): boolean =>
+    Object.values(usesOf(folder)).some((use) => use.toLowerCase() === wanted)
   return folders.find(isMeant) ?? null
 }
 
