@@ -81,9 +81,8 @@ function wantsEvents(call: Call): boolean {
 /** Last-Event-ID wins over `since`: a client that reconnects sends both, and `since` is older. */
 async function openStream(call: Call, user: UserRecord, since: string | undefined): Promise<StreamAnswer> {
   const { engine, baseUrl, signal } = call
-  const last = call.header('last-event-id') ?? ''
-  const from =
-    last === '' ? await startOf(call, user, 'since', since) : await startOf(call, user, 'Last-Event-ID', last)
+  const last = call.header('last-event-id')
+  const from = await (last ? startOf(call, user, 'Last-Event-ID', last) : startOf(call, user, 'since', since))
   return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), eventStreamHeaders)
 }
 

@@ -36,11 +36,6 @@ const discoveryView = examples.view('Discovery', {
   ],
 })
 
-const discoveryQuery = z.object({
-  email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),
-  list: optional(flag, '1 = an array of all settings that were found, best first; 0 = the best alone'),
-})
-
 const discover = (path: `/${ApiVersion}/discovery`) =>
   defineRoute(`GET ${path}`, {
     summary: 'Find the IMAP settings of an email address',
@@ -48,7 +43,10 @@ const discover = (path: `/${ApiVersion}/discovery`) =>
       'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS; then at the usual hosts of the domain. ' +
       '404 when nothing is known; the ' +
       'mailbox may still be connected with settings of your own. 503 when that is because a name server did not say. `list=1` answers an array of all that was found, best first.',
-    query: discoveryQuery,
+    query: z.object({
+      email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),
+      list: optional(flag, '1 = an array of all settings that were found, best first; 0 = the best alone'),
+    }),
     response: z.union([discoveryView, z.array(discoveryView)]),
     async handler({ query }, call) {
       const found = await call.engine.discovery.discover(query.email)
@@ -100,12 +98,6 @@ const createBody = z.object({
   }),
 })
 
-const createAnswer = examples.answer({
-  success: [z.boolean(), true],
-  provider_consumer_key: [z.string(), 'my-consumer-key'],
-  resource_url: [z.string(), examples.urls.provider],
-})
-
 /** 2.0 also has the path in the singular. */
 type Base = '/lite/oauth_providers' | '/2.0/oauth_providers' | '/2.0/oauth_provider'
 
@@ -134,7 +126,11 @@ const create = (base: Base) =>
     description:
       'The secret is kept sealed and shown abbreviated. The same consumer key again replaces type and secret.',
     body: createBody,
-    response: createAnswer,
+    response: examples.answer({
+      success: [z.boolean(), true],
+      provider_consumer_key: [z.string(), 'my-consumer-key'],
+      resource_url: [z.string(), examples.urls.provider],
+    }),
     async handler({ body }, call) {
       const { developer } = call
       const { config, store, sealer } = call.engine

@@ -56,22 +56,6 @@ export const userView = examples.view('User', {
   resource_url: [z.string(), examples.urls.user],
 })
 
-const listQuery = z.object({
-  email: optional(text, 'only users with this email address', 'anna@example.com'),
-  ...statusFilter,
-  limit: limitOf(100),
-  offset,
-})
-
-const editBody = z.object({
-  ...personNames,
-  status_callback_url: optional(
-    urlOrEmpty,
-    'takes the status callbacks of email accounts that are added later and name none; those that are there keep theirs. Empty removes it',
-    'https://app.example.com/status',
-  ),
-})
-
 export const reference = z.object({ label: z.string(), resource_url: z.string() })
 
 /** `success: false` when the mail server refused the login; then nothing was created. */
@@ -170,7 +154,12 @@ const liteForm: UserForm = {
 const list = ({ base, words, view, present }: UserForm) =>
   defineRoute(`GET ${base}`, {
     summary: words.list,
-    query: listQuery,
+    query: z.object({
+      email: optional(text, 'only users with this email address', 'anna@example.com'),
+      ...statusFilter,
+      limit: limitOf(100),
+      offset,
+    }),
     response: z.array(view),
     async handler({ query }, call) {
       const { store } = call.engine
@@ -248,7 +237,14 @@ const get = ({ base, one, view, present }: UserForm) =>
 const edit = ({ base, words, example }: UserForm, method: 'POST' | 'PUT') =>
   defineRoute(`${method} ${base}/{id}`, {
     summary: words.edit,
-    body: editBody,
+    body: z.object({
+      ...personNames,
+      status_callback_url: optional(
+        urlOrEmpty,
+        'takes the status callbacks of email accounts that are added later and name none; those that are there keep theirs. Empty removes it',
+        'https://app.example.com/status',
+      ),
+    }),
     response: successAt(example),
     async handler({ path, body }, call) {
       const user = await findUser(call, path.id)
