@@ -131,7 +131,7 @@ export function presentFailure({ failure, message, log }: ConnectFailure) {
 }
 
 /** What differs between the API versions: paths, words of the documents, request bodies and views of email accounts. */
-export interface AccountForm {
+interface AccountForm {
   readonly base: '/lite/users/{id}/email_accounts' | '/2.0/accounts/{id}/sources'
   /** 'an email account' */
   readonly one: string

@@ -15,7 +15,7 @@ import { type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
 import { keptAnswer } from '../kept-answers.ts'
 import { listText, stepsOf } from '../list-text.ts'
-import { type Call, defineRoute, JsonText, tagged } from '../route.ts'
+import { type Call, defineRoute, JsonText, type PathParameters, tagged } from '../route.ts'
 import { documented, flag, optional, successAt, text } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 
@@ -77,6 +77,8 @@ export function presentFolder(folder: FolderRecord, account: AccountRecord, urls
 }
 
 const base = '/lite/users/{id}/email_accounts/{label}/folders'
+const one = `${base}/{folder+}` as const
+export type FolderPath = PathParameters<typeof one>
 
 /** The stored folders. If none are stored yet, the mail server is asked for its list. */
 export async function foldersOf(call: Call, { user, account }: Mailbox): Promise<FolderRecord[]> {
@@ -102,7 +104,7 @@ const list = defineRoute(`GET ${base}`, {
   },
 })
 
-const get = defineRoute(`GET ${base}/{folder+}`, {
+const get = defineRoute(`GET ${one}`, {
   summary: 'Get a folder',
   query: folderQuery,
   response: folderView,
@@ -113,7 +115,7 @@ const get = defineRoute(`GET ${base}/{folder+}`, {
   },
 })
 
-const create = defineRoute(`POST ${base}/{folder+}`, {
+const create = defineRoute(`POST ${one}`, {
   summary: 'Create a folder',
   description: 'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
   query: folderQuery,
@@ -121,12 +123,6 @@ const create = defineRoute(`POST ${base}/{folder+}`, {
   errors: [409],
   handler: ({ path, query }, call) => createFolder(call, path, query.delimiter),
 })
-
-export interface FolderPath {
-  readonly id: string
-  readonly label: string
-  readonly folder: string
-}
 
 export async function createFolder(call: Call, path: FolderPath, between: string | undefined) {
   const mailbox = await findAccount(call, path.id, path.label)

@@ -69,7 +69,7 @@ export const sourceParameters = {
   callback_url: optional(urlOrEmpty, 'gets a POST when the first sync is complete', 'https://app.example.com/synced'),
 }
 
-export type SourceParameters = Partial<z.output<z.ZodObject<typeof sourceParameters>>>
+type SourceParameters = Partial<z.output<z.ZodObject<typeof sourceParameters>>>
 export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>> & SourceParameters
 
 /** The source options that the body names; undefined when it names none. */

@@ -108,7 +108,7 @@ function presentCreated(call: Call, user: UserRecord, account: AccountRecord | n
 }
 
 /** What differs between the API versions: paths, words of the documents, request bodies and views of users. */
-export interface UserForm {
+interface UserForm {
   readonly base: '/lite/users' | '/2.0/accounts'
   /** 'a user' */
   readonly one: string

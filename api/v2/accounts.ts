@@ -15,7 +15,7 @@ import { accountFields, accountRoutesOf, presentAccount, resets } from '../lite/
 import { findUser } from '../lite/find.ts'
 import { exampleMailbox, mailboxParameters, optionsOf, sourceParameters } from '../lite/mailbox-input.ts'
 import { personFields, presentPerson, userRoutesOf } from '../lite/users.ts'
-import { type Call, defineRoute, deprecated } from '../route.ts'
+import { type Call, defineRoute, deprecated, type PathParameters } from '../route.ts'
 import { email, flag, optional, personNames, success, successAt, text } from '../values.ts'
 import {
   exampleToken,
@@ -151,7 +151,7 @@ function present(user: UserRecord, address: string, urls: Urls): z.input<typeof 
 }
 
 /** Compares addresses without case: an account has them in lower case. */
-async function findAddress(call: Call, path: { readonly id: string; readonly email: string }) {
+async function findAddress(call: Call, path: PathParameters<typeof one>) {
   const user = await findUser(call, path.id)
   const address = user.emailAddresses.find((one) => one === path.email.toLowerCase())
   if (address === undefined) throw notFound('email address', path.email)

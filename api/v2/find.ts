@@ -22,7 +22,7 @@ import {
 import { urlsOf } from '../addresses.ts'
 import { bareName, findFolder, findMessage, findRead, findUser, type Located, type Mailbox } from '../lite/find.ts'
 import { usesOf } from '../lite/folders.ts'
-import type { Call } from '../route.ts'
+import type { Call, PathParameters } from '../route.ts'
 
 const hiddenUses: ReadonlySet<SpecialUse | null> = new Set<SpecialUse>(['\\Trash', '\\Drafts'])
 
@@ -70,11 +70,7 @@ export const messagePaths = [
   '/2.0/accounts/{id}/messages/{message_id}',
 ] as const
 export type MessagePattern = (typeof messagePaths)[number]
-
-export interface MessagePath {
-  readonly id: string
-  readonly message_id: string
-}
+export type MessagePath = PathParameters<MessagePattern>
 
 /** A message of the first source that has it. An unknown id is a 503 while a source is read for the first time. */
 export async function locateAnywhere(call: Call, path: MessagePath): Promise<Located> {
@@ -89,11 +85,7 @@ export async function locateAnywhere(call: Call, path: MessagePath): Promise<Loc
 }
 
 export const threadPath = '/2.0/accounts/{id}/threads/{thread_id}'
-
-export interface ThreadPath {
-  readonly id: string
-  readonly thread_id: string
-}
+export type ThreadPath = PathParameters<typeof threadPath>
 
 /** Finds a thread in any source. `messages`: those that lists show, or all of them when lists show none. */
 export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
@@ -196,13 +188,13 @@ export async function sentBefore(
   const name = bareName(located.name)
   if (name !== located.message.emailMessageId) return null
   const { accounts, messages } = call.engine.store
-  const [message] = await namedIn(call, to, name)
-  const [first, ...more] = message?.placements ?? []
-  if (message === undefined || first === undefined) return null
+  const named = await namedIn(call, to, name)
+  const [copy] = named.flatMap((message) => locatedAs(call, located.user, account, message, located.name))
+  if (copy === undefined) return null
   for (const { id } of await accounts.listByUser(located.user.id)) {
     if (id === located.account.id) return null
     const left = await messages.find(id, name)
-    if (left?.placements.length === 0) return { ...located, account, message, placements: [first, ...more] }
+    if (left?.placements.length === 0) return copy
   }
   return null
 }
