@@ -87,6 +87,9 @@ export interface TokenForm<P extends TokenParameters = TokenParameters> {
   options(body: P): ConnectTokenRecord['options']
 }
 
+/** The part of a form that shows tokens; its type does not depend on the request body. */
+type TokenView = Pick<TokenForm, 'view' | 'more'>
+
 const liteForm: TokenForm = {
   view: tokenView,
   body: z.object(tokenParameters).meta({ examples: [exampleToken] }),
@@ -106,28 +109,20 @@ function redirectUrl({ baseUrl, developer }: Call, token: string): string {
 }
 
 /** The list has no pages; it ends after the newest thousand tokens. */
-const listed = 1000
+const mostListed = 1000
 
-async function* tokenSteps(
-  call: Call,
-  filter: TokenFilter,
-  form: Pick<TokenForm, 'more'>,
-): AsyncGenerator<readonly object[]> {
-  let behind: ConnectTokenRecord | undefined
-  for (let at = 0; at < listed; at += listStep) {
-    const tokens = await call.engine.store.tokens.list(call.developer.id, filter, listStep, behind)
+async function* tokenSteps(call: Call, filter: TokenFilter, form: TokenView): AsyncGenerator<readonly object[]> {
+  let lastListed: ConnectTokenRecord | undefined
+  for (let at = 0; at < mostListed; at += listStep) {
+    const tokens = await call.engine.store.tokens.list(call.developer.id, filter, listStep, lastListed)
     yield await presentTokens(call, tokens, form)
     if (tokens.length < listStep) return
-    behind = tokens.at(-1)
+    lastListed = tokens.at(-1)
   }
 }
 
 /** Reads the users and accounts of all these tokens with one query each. */
-async function presentTokens(
-  call: Call,
-  found: readonly ConnectTokenRecord[],
-  { more }: Pick<TokenForm, 'more'>,
-): Promise<object[]> {
+async function presentTokens(call: Call, found: readonly ConnectTokenRecord[], { more }: TokenView): Promise<object[]> {
   const { store, connect } = call.engine
   const tokens = await Promise.all(found.map((token) => connect.settle(token)))
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
@@ -173,8 +168,8 @@ async function issueToken(
   body: TokenParameters,
   options: ConnectTokenRecord['options'],
 ): Promise<string> {
-  const there = await engine.store.tokens.count(developer.id)
-  checkLimit(engine.config, 'MAILROOM_TOKENS_PER_DEVELOPER', 'connect tokens of one developer', there)
+  const existing = await engine.store.tokens.count(developer.id)
+  checkLimit(engine.config, 'MAILROOM_TOKENS_PER_DEVELOPER', 'connect tokens of one developer', existing)
   const { status_callback_url: statusCallbackUrl = null } = body
   const called = { status_callback_url: statusCallbackUrl, source_callback_url: options?.callbackUrl }
   for (const [name, address] of Object.entries(called))
@@ -232,15 +227,15 @@ async function findScope(call: Call, { id, label }: ScopePath): Promise<Partial<
 async function findToken(call: Call, path: ScopePath & { readonly token: string }): Promise<ConnectTokenRecord> {
   const { user, account } = await findScope(call, path)
   const token = await call.engine.store.tokens.get(call.developer.id, path.token)
-  const here =
+  const isInScope =
     token?.version === call.version &&
     (user === undefined || token.userId === user.id) &&
     (account === undefined || token.accountId === account.id)
-  if (!here) throw notFound('connect token', path.token)
+  if (!isInScope) throw notFound('connect token', path.token)
   return token
 }
 
-const list = ({ base, of }: Level, form: Pick<TokenForm, 'view' | 'more'>) =>
+const list = ({ base, of }: Level, form: TokenView) =>
   defineRoute(`GET ${base}`, {
     summary: `List the connect tokens of ${of}, used and unused`,
     response: z.array(form.view),
@@ -271,7 +266,7 @@ const create = <P extends TokenParameters>({ base, of, use }: Level, form: Token
     },
   })
 
-const get = ({ base }: Level, form: Pick<TokenForm, 'view' | 'more'>) =>
+const get = ({ base }: Level, form: TokenView) =>
   defineRoute(`GET ${base}/{token}`, {
     summary: 'Get a connect token',
     response: form.view,

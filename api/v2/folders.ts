@@ -157,12 +157,6 @@ const syncView = z
   .record(z.string(), z.record(z.string(), folderState))
   .meta({ examples: [{ [examples.label]: { INBOX: examples.exampleOf(folderState) } }] })
 
-const syncAnswer = examples.answer({
-  success: [z.boolean(), true],
-  synced_sources: [z.array(reference), [{ label: examples.label, resource_url: examples.v2Urls.source }]],
-  resource_url: [z.string(), `${examples.v2Urls.account}/sync`],
-})
-
 function presentState({ cursor, selectable, completeAt }: FolderRecord): z.input<typeof folderState> {
   const read = seconds(cursor?.syncedAt ?? cursor?.comparedAt ?? 0)
   return {
@@ -177,16 +171,14 @@ async function stateOf(call: Call, accounts: readonly AccountRecord[]): Promise<
   const { store } = call.engine
   const states = accounts.map(async (account) => {
     const shown = (await store.folders.list(account.id)).filter((folder) => isShownFolder(account, folder))
-    return [
-      account.label,
-      Object.fromEntries(shown.map((folder) => [folderName(folder), presentState(folder)])),
-    ] as const
+    const byName = shown.map((folder) => [folderName(folder), presentState(folder)] as const)
+    return [account.label, Object.fromEntries(byName)] as const
   })
   return Object.fromEntries(await Promise.all(states))
 }
 
 /** Reads the list of folders and INBOX. Changes in other folders follow at the next poll. */
-async function look(call: Call, account: AccountRecord): Promise<void> {
+async function syncNow(call: Call, account: AccountRecord): Promise<void> {
   call.touchesImap({ id: account.userId })
   await call.engine.accounts.refreshFolders(account.id)
   await call.engine.accounts.syncFolder(account.id, 'INBOX')
@@ -217,15 +209,19 @@ const start = (base: SyncBase, of: string, more: string) =>
   defineRoute(`POST ${base}`, {
     summary: `Look at the mail of ${of} now`,
     description: `Reads the list of folders and INBOX now; what has changed in other folders follows by itself within a poll.${more}`,
-    response: syncAnswer,
+    response: examples.answer({
+      success: [z.boolean(), true],
+      synced_sources: [z.array(reference), [{ label: examples.label, resource_url: examples.v2Urls.source }]],
+      resource_url: [z.string(), `${examples.v2Urls.account}/sync`],
+    }),
     /** Throws when every source fails, or one of them by an unexpected error. */
     async handler({ path }, call) {
       const { accounts, url } = await sourcesOf(call, path)
-      const looks = await Promise.allSettled(accounts.map((account) => look(call, account)))
-      const failed = looks.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []))
+      const syncs = await Promise.allSettled(accounts.map((account) => syncNow(call, account)))
+      const failed = syncs.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []))
       const [first] = failed
-      if (first !== undefined && (failed.length === looks.length || !isAppError(first))) throw toAppError(first)
-      const done = accounts.filter((_, index) => looks[index]?.status === 'fulfilled')
+      if (first !== undefined && (failed.length === syncs.length || !isAppError(first))) throw toAppError(first)
+      const done = accounts.filter((_, index) => syncs[index]?.status === 'fulfilled')
       return {
         success: true,
         synced_sources: done.map((account) => ({ label: account.label, resource_url: urlsOf(call).account(account) })),
