@@ -1,10 +1,11 @@
 /**
  * The connect wizard: address → login → connecting → done → the developer's callback_url. Each step has an address of
- * its own, and what a step needs that is not there leads back to the step that has it. So the back button, a reload and
- * a second tab come to the page that fits.
+ * its own. A step that lacks the data of an earlier step redirects to that step, so the back button, a reload and a
+ * second tab show the right page.
  */
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { z } from 'zod'
 import type { AccountRecord, Consent, ConnectOutcome, ConnectTry, Credential, Engine } from '../../engine/index.ts'
 import { eventStreamHeaders, type Route, StreamAnswer } from '../route.ts'
 import { email as emailSchema, lineText, port as portSchema } from '../values.ts'
@@ -26,11 +27,11 @@ import { callbackPages, comeBack, leave, signInFor, type SignIn } from './sign-i
 import { type Handler, pageRoute, type Visit, type Wizard } from './visit.ts'
 
 const longestSetting = 320
-/** Without a script the page of the progress asks again so often. */
+/** The progress page reloads so often without a script. */
 const refreshSeconds = 2
-/** A connection that stays open for longer is opened anew. */
+/** A stream of events ends after this time; the browser opens it again. */
 const eventsMs = 60_000
-/** Often enough for proxies that close silent connections. */
+/** Proxies close connections that are silent for longer. */
 const heartbeatMs = 15_000
 
 export function wizardRoutes(wizard: Wizard): readonly Route[] {
@@ -62,12 +63,12 @@ const goTo =
   (visit) =>
     visit.go(step)
 
-/** Of a token that may still be used. */
+/** A page of a token that is still valid. */
 function open(handle: Handler): Handler {
   return async (visit) => otherMailbox(visit) ?? ended(visit) ?? (await handle(visit))
 }
 
-/** A second tab asks for another mailbox than the one that is being connected, or is: a link connects one. */
+/** The answer to a second tab that asks for another mailbox than the first: a link connects one mailbox. */
 function otherMailbox(visit: Visit): StreamAnswer | null {
   const { session, values, words } = visit
   const { tried } = session
@@ -78,17 +79,17 @@ function otherMailbox(visit: Visit): StreamAnswer | null {
   return visit.show({ title, content: otherMailboxPage(visit, title, text), status: 409, cancel: true })
 }
 
-/** A token that is used, or not valid any more, has no steps. The browser that has used it is led to the end. */
+/** The answer when the token is used or not valid any more. The browser that used it is led to the last page. */
 function ended(visit: Visit): StreamAnswer | null {
   const { engine, record } = visit
   if (isDone(visit)) return visit.go('done')
   const life = engine.connect.life(record)
   if (life === 'open') return null
-  // A try that has begun in time is shown to its end.
+  // A try that began in time may end later.
   return ownTry(visit)?.outcome === null ? null : visit.end(life)
 }
 
-/** The try of this browser. */
+/** The try that this browser has begun. */
 function ownTry({ engine, record, session }: Visit): ConnectTry | null {
   const found = engine.connect.tryOf(record.token)
   return found?.browser === session.id ? found : null
@@ -128,14 +129,14 @@ async function takeAddress(visit: Visit): Promise<StreamAnswer> {
 }
 
 async function discovered({ discovery }: Engine, email: string, account: AccountRecord | null): Promise<Mailbox> {
-  // A guess does as well while no name server says.
+  // Without an answer of discovery the settings are a guess.
   const [found = null] = await discovery.discover(email).catch(() => [])
   const guess = { server: `imap.${email.slice(email.lastIndexOf('@') + 1)}`, port: 993, useSsl: true, username: email }
   const { server, port, useSsl, username } = account ?? found ?? guess
   return { email, server, port, useSsl, username, found, fixed: account !== null }
 }
 
-/** null = the address is not known yet. */
+/** The mailbox of the session. Returns null while its address is not known. */
 async function mailboxOf({ engine, record, session }: Visit): Promise<Mailbox | null> {
   if (session.mailbox !== null) return session.mailbox
   const account = record.accountId === null ? null : await engine.store.accounts.get(record.accountId)
@@ -143,7 +144,7 @@ async function mailboxOf({ engine, record, session }: Visit): Promise<Mailbox | 
   return email === null ? null : (session.mailbox = await discovered(engine, email, account))
 }
 
-/** The address that the form was made for: in another tab it may have been changed since. */
+/** Takes the address that the form was made for: another tab may have changed the session's address. */
 async function keepAddress(visit: Visit): Promise<void> {
   const { engine, session, values } = visit
   const parsed = emailSchema.safeParse(values['email'])
@@ -151,7 +152,7 @@ async function keepAddress(visit: Visit): Promise<void> {
   session.mailbox = await discovered(engine, parsed.data, null)
 }
 
-/** Neither the token nor its email account names the address. */
+/** Whether the user chooses the address: neither the token nor its email account has one. */
 function isChangeable({ record }: Visit): boolean {
   return record.email === null && record.accountId === null
 }
@@ -166,17 +167,18 @@ async function showLogin(visit: Visit, mailbox: Mailbox, problem: Problem | null
   const { engine, record, words } = visit
   const signIn = await signInFor(engine, record, mailbox)
   const passwords = takesPasswords(visit, mailbox, signIn)
-  const content = loginPage(visit, { mailbox, problem, signIn, passwords, changeable: isChangeable(visit) })
+  const provider = signIn?.name ?? null
+  const content = loginPage(visit, { mailbox, problem, provider, passwords, changeable: isChangeable(visit) })
   return visit.show({ title: words.loginTitle, problem, content, status, cancel: true })
 }
 
-/** At Microsoft only where the setting allows it; at Google also as long as no sign-in is set up, for app passwords. */
+/** Microsoft takes passwords only by the setting; Google also, as app passwords, while no sign-in is set up. */
 function takesPasswords({ engine }: Visit, mailbox: Mailbox, signIn: SignIn | null): boolean {
   const host = hostOf(mailbox)
   return engine.config.MAILROOM_WIZARD_PASSWORDS || host === null || (host === 'google' && signIn === null)
 }
 
-/** A form of the login page. Of an email account that page has to have shown the server before. */
+/** A form of the login page. For a fixed mailbox the login page must have shown the server first. */
 function withMailbox(handle: (visit: Visit, mailbox: Mailbox) => Promise<StreamAnswer>): Handler {
   return async (visit) => {
     if (visit.record.accountId !== null && visit.session.mailbox === null) return visit.go('login')
@@ -219,14 +221,14 @@ async function connectWith(visit: Visit, mailbox: Mailbox, credential: Credentia
   return showLogin(visit, mailbox, { failure: 'taken', detail: null }, 409)
 }
 
-/** What the session keeps is short. */
+/** A setting that the session keeps: its length is limited. */
 const settingText = lineText.refine((text) => text.length <= longestSetting)
 
-/** The settings as they were typed; what is not in the form stays. */
+/** The settings of the form; a field that is missing keeps its value. */
 function withSettings({ values, words }: Visit, known: Mailbox): { mailbox: Mailbox; problem: Problem | null } {
   const texts = { server: words.serverMissing, username: words.usernameMissing, port: words.portWrong }
   const problems: Problem[] = []
-  const read = <T>(field: Field & keyof typeof texts, schema: { safeParse(value: unknown): Parsed<T> }, kept: T): T => {
+  const read = <T>(field: Field & keyof typeof texts, schema: z.ZodType<T>, kept: T): T => {
     const typed = values[field]?.trim()
     if (typed === undefined) return kept
     const parsed = schema.safeParse(typed)
@@ -241,8 +243,6 @@ function withSettings({ values, words }: Visit, known: Mailbox): { mailbox: Mail
   return { mailbox: { ...known, server, port, useSsl, username }, problem: problems[0] ?? null }
 }
 
-type Parsed<T> = { readonly success: true; readonly data: T } | { readonly success: false }
-
 function connecting(visit: Visit): StreamAnswer {
   const { session, words } = visit
   const own = ownTry(visit)
@@ -253,7 +253,7 @@ function connecting(visit: Visit): StreamAnswer {
   return visit.show({ title: words.connectingTitle, content, refresh, cancel: true })
 }
 
-/** Notes what the next page has to say. */
+/** The step that follows a try. The problem goes to the session for the login page. */
 function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
   if (outcome.kind === 'made') return 'done'
   if (outcome.kind === 'failed') {
@@ -268,12 +268,12 @@ function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
   return 'login'
 }
 
-/** Nothing that a person can change about the login. */
+/** The failure to show for an error that no other login would mend. */
 function failureOf(code: Extract<ConnectOutcome, { kind: 'error' }>['code']): Failure {
   return ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
 }
 
-/** Never a redirect, from which no browser would come back: where to go is an event. */
+/** The progress of the try. The next page is an event, because EventSource does not follow redirects to a page. */
 function events(visit: Visit): StreamAnswer {
   return new StreamAnswer(Readable.from(news(visit), { objectMode: false }), eventStreamHeaders)
 }
@@ -301,7 +301,7 @@ function event(data: Readonly<Record<string, string>>): string {
 function done(visit: Visit): StreamAnswer {
   const { back, session, words } = visit
   if (!isDone(visit)) return ended(visit) ?? visit.go('')
-  // A browser that comes back by the back button stays.
+  // The back button may lead here again: the page goes on by itself only once.
   const onward = back !== null && !session.left
   session.left = true
   const content = donePage(visit, session.tried ?? '', back, onward)

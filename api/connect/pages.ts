@@ -1,4 +1,4 @@
-/** The contents of the wizard's pages, each in the words of one language. */
+/** The contents of the wizard's pages. The words of the language are a parameter. */
 import type { ConnectTry, DiscoveredSettings, HelpPage } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
 import type { Words } from './en.ts'
@@ -10,9 +10,9 @@ export interface Mailbox {
   readonly port: number
   readonly useSsl: boolean
   readonly username: string
-  /** What discovery says of it. null = nothing, so the settings are a guess. */
+  /** The answer of discovery; null = it found nothing, so the settings are a guess. */
   readonly found: DiscoveredSettings | null
-  /** Of the email account that the token is for: only the credentials may be another. */
+  /** The token is for an email account that exists: only the credentials may change. */
   readonly fixed: boolean
 }
 
@@ -20,18 +20,12 @@ export type Failure = keyof Words['failures']
 export type End = keyof Words['ends']
 export type Field = 'email' | 'password' | 'server' | 'port' | 'username'
 
-/** Why a step has to be done again: a field is wrong, or the try has failed. */
+/** Why the user has to repeat a step: a field is wrong, or the try has failed. */
 export type Problem =
   | { readonly field: Field; readonly words: string; readonly title?: string }
   | { readonly failure: Failure; readonly detail: string | null }
 
-/** At the provider, in the place of a password. */
-interface SignIn {
-  /** As people know the provider. */
-  readonly name: string
-}
-
-/** What a page of a token is made with. */
+/** What the pages of a token share. */
 export interface Setting {
   readonly words: Words
   /** The application that asks for the mailbox. */
@@ -41,36 +35,31 @@ export interface Setting {
   at(step: string): string
 }
 
-/** A long address may go on in the next line behind its @. */
+/** A long address may break after its @. */
 function breakable(address: string): Html {
   const at = address.lastIndexOf('@') + 1
   return html`${address.slice(0, at)}<wbr />${address.slice(at)}`
 }
 
-/** The browser puts the focus on it; a screen reader reads it. */
 function problemBox(words: Words, problem: Problem | null): Html | null {
   if (problem === null) return null
-  if ('field' in problem)
-    return alert(
-      problem.title ?? words.problem,
-      html`<p id="problem"><a href="#${problem.field}">${problem.words}</a></p>`,
-    )
-  const detail = html`<details>
-    <summary>${words.serverSaid}</summary>
-    <p>${problem.detail}</p>
-  </details>`
-  return alert(
-    words.problem,
-    html`<p>${words.failures[problem.failure]}</p>
-      ${problem.detail !== null && detail}`,
-  )
-}
-
-function alert(title: string, content: Html): Html {
+  const isField = 'field' in problem
+  const content = isField
+    ? html`<p id="problem"><a href="#${problem.field}">${problem.words}</a></p>`
+    : failureText(words, problem)
   return html`<div class="problem" role="alert" tabindex="-1" autofocus>
-    <h2>${title}</h2>
+    <h2>${isField && problem.title !== undefined ? problem.title : words.problem}</h2>
     ${content}
   </div>`
+}
+
+function failureText(words: Words, { failure, detail }: Extract<Problem, { failure: Failure }>): Html {
+  const details = html`<details>
+    <summary>${words.serverSaid}</summary>
+    <p>${detail}</p>
+  </details>`
+  return html`<p>${words.failures[failure]}</p>
+    ${detail !== null && details}`
 }
 
 interface Input {
@@ -83,15 +72,13 @@ interface Input {
   readonly more?: Html
 }
 
-function field(
-  { name, label, value, type = 'text', autocomplete = 'off', hint, more }: Input,
-  problem: Problem | null,
-) {
+function field(input: Input, problem: Problem | null): Html {
+  const { name, label, value, type = 'text', autocomplete = 'off', hint, more } = input
   const wrong = problem !== null && 'field' in problem && problem.field === name
   const invalid = wrong && html`aria-invalid="true"`
   const notes = [wrong ? 'problem' : '', hint === undefined ? '' : `${name}-hint`].join(' ').trim()
   const described = notes !== '' && html`aria-describedby="${notes}"`
-  const input = html`<input
+  const element = html`<input
     id="${name}"
     name="${name}"
     type="${type}"
@@ -106,7 +93,7 @@ function field(
   />`
   return html`<div class="field">
     <label for="${name}">${label}</label>
-    ${more === undefined ? input : html`<div class="secret">${input}${more}</div>`}
+    ${more === undefined ? element : html`<div class="secret">${element}${more}</div>`}
     ${hint !== undefined && html`<p class="hint" id="${name}-hint">${hint}</p>`}
   </div>`
 }
@@ -117,7 +104,7 @@ function form({ csrf, at }: Setting, step: string, content: Html): Html {
   </form>`
 }
 
-/** An address that may be a mistake: sent once more as it is, it is taken. */
+/** An address that may be mistyped. When the form comes with the same address again, the address is accepted. */
 export interface Doubt {
   readonly similar: string | null
   readonly kept: string
@@ -144,10 +131,11 @@ function similarForm(setting: Setting, similar: string): Html {
 interface LoginPage {
   readonly mailbox: Mailbox
   readonly problem: Problem | null
-  readonly signIn: SignIn | null
+  /** Name of the provider that the user may sign in with; null = none. */
+  readonly provider: string | null
   /** Whether the page has the password form. */
   readonly passwords: boolean
-  /** The address may be another one. */
+  /** Whether the user may change the address. */
   readonly changeable: boolean
 }
 
@@ -158,38 +146,34 @@ const hosts: Readonly<Record<string, 'google' | 'microsoft'>> = {
   office365: 'microsoft',
 }
 
-/** The company that hosts the mailbox, where discovery names the server; null for other hosts. */
+/** The company that hosts the mailbox, by the answer of discovery; null = another one. */
 export function hostOf({ found, server }: Mailbox): 'google' | 'microsoft' | null {
   return found?.server === server ? (hosts[found.type] ?? null) : null
 }
 
-export function loginPage(setting: Setting, { mailbox, problem, signIn, passwords, changeable }: LoginPage): Html {
+export function loginPage(setting: Setting, page: LoginPage): Html {
   const { words, app, at } = setting
+  const { mailbox, problem, provider, passwords, changeable } = page
   const address = changeable && html`<input type="hidden" name="email" value="${mailbox.email}" />`
-  const signInButton = signIn !== null && html`<button class="main">${words.signIn(signIn.name)}</button>`
+  const signInButton = provider !== null && html`<button class="main">${words.signIn(provider)}</button>`
+  const passwordFields = html`${address} ${password(words, problem)}
+    ${!mailbox.fixed && settings(words, mailbox, problem)}
+    <button class="${provider === null && 'main'}">${words.connect}</button>`
   return html`<p class="step">${words.stepOf(2, 3)}</p>
     <h1>${words.loginTitle}</h1>
     <p>${mailbox.fixed ? words.asksAgain(app) : words.asks(app)}.</p>
     ${problemBox(words, problem)}
     <p class="address">${breakable(mailbox.email)}</p>
     ${mailbox.fixed && html`<p class="hint">${words.serverLabel}: ${mailbox.server}:${mailbox.port}</p>`}
-    ${signIn !== null && form(setting, 'sign-in', html`${address} ${signInButton}`)}
-    ${signIn !== null && passwords && html`<p class="or">${words.or}</p>`}
-    ${(passwords || signIn === null) && passwordNote(setting, mailbox, signIn)}
-    ${
-      passwords &&
-      form(
-        setting,
-        'login',
-        html`${address} ${password(words, problem)} ${!mailbox.fixed && settings(words, mailbox, problem)}
-          <button class="${signIn === null && 'main'}">${words.connect}</button>`,
-      )
-    }
+    ${provider !== null && form(setting, 'sign-in', html`${address} ${signInButton}`)}
+    ${provider !== null && passwords && html`<p class="or">${words.or}</p>`}
+    ${(passwords || provider === null) && passwordNote(setting, mailbox, provider === null)}
+    ${passwords && form(setting, 'login', passwordFields)}
     ${changeable && html`<p class="links"><a href="${at('')}">${words.otherAddress}</a></p>`}
     <p class="privacy">${passwords ? words.privacy(app) : words.privacySignIn(app)}</p>`
 }
 
-/** By the type of discovery: who refuses the password that its users log in with on its pages. */
+/** Providers that refuse the user's own password, by the type that discovery answers. */
 const appPasswordsAt: Readonly<Record<string, string>> = {
   aol: 'AOL',
   fastmail: 'Fastmail',
@@ -200,14 +184,14 @@ const appPasswordsAt: Readonly<Record<string, string>> = {
 const offUntilAsked: ReadonlySet<string> = new Set(['gmx', 'webde'])
 
 /** The provider's condition for a password login, or its refusal of passwords. */
-function passwordNote({ words, app }: Setting, mailbox: Mailbox, signIn: SignIn | null): Html | null {
+function passwordNote({ words, app }: Setting, mailbox: Mailbox, isOnlyWay: boolean): Html | null {
   const { documentation: help = [], type = '' } = mailbox.found ?? {}
   const host = hostOf(mailbox)
   if (host === 'google') {
     const { title, text, link: description } = words.googlePassword
     return helpNote({ title, text }, words, [{ description, url: 'https://myaccount.google.com/apppasswords' }])
   }
-  if (host === 'microsoft' && signIn === null) return helpNote(words.microsoftPassword(app), words, [])
+  if (host === 'microsoft' && isOnlyWay) return helpNote(words.microsoftPassword(app), words, [])
   const note = offUntilAsked.has(type) ? words.imapOff : words.appPassword(appPasswordsAt[type])
   return help.length === 0 ? null : helpNote(note, words, help)
 }
@@ -237,8 +221,8 @@ function password(words: Words, problem: Problem | null): Html {
   return field({ name: 'password', label, type: 'password', autocomplete: 'current-password', more }, problem)
 }
 
-/** The server settings have nothing to do with it: discovery knows them. */
-const besides: ReadonlySet<Failure | Field> = new Set([
+/** Problems that are not caused by the server settings. */
+const notOfSettings: ReadonlySet<Failure | Field> = new Set([
   'password',
   'auth_rejected',
   'token_rejected',
@@ -252,10 +236,10 @@ const besides: ReadonlySet<Failure | Field> = new Set([
   'other_address',
 ])
 
-/** Hidden while they are known and nothing is wrong with them. */
+/** The server settings. They are closed when discovery knows them and the problem is not about them. */
 function settings(words: Words, mailbox: Mailbox, problem: Problem | null): Html {
   const about = problem === null ? null : 'field' in problem ? problem.field : problem.failure
-  const open = mailbox.found === null || (about !== null && !besides.has(about))
+  const open = mailbox.found === null || (about !== null && !notOfSettings.has(about))
   const option = (value: string, name: string, chosen: boolean) =>
     html`<option value="${value}" ${chosen && html`selected`}>${name}</option>`
   const { server, port, useSsl, username } = mailbox
@@ -302,7 +286,7 @@ export function connectingPage({ words, at }: Setting, email: string, step: Conn
     <p>${words.connectingHint}</p>`
 }
 
-/** The browser goes on by itself. */
+/** The page from which the browser goes on to the provider. */
 export function leavingPage(words: Words, provider: string, url: string): Html {
   return html`<h1>${words.leavingTitle(provider)}</h1>
     <p role="status">${words.leavingText}</p>
@@ -323,7 +307,7 @@ export function otherMailboxPage({ words, at }: Setting, title: string, text: st
     <a class="button main" href="${at('connecting')}">${words.next}</a>`
 }
 
-/** `again`: where one may begin again. */
+/** `again`: where the wizard begins again. */
 export function endPage(words: Words, end: End, again: string | undefined): Html {
   const { title, text } = words.ends[end]
   return html`<h1>${title}</h1>

@@ -1,6 +1,6 @@
 /**
- * Sign-in at the mail provider instead of a password. The browser is sent there by a page of its own, not by a
- * redirect: a form may lead to this service alone. It comes back to one address for each of the two providers.
+ * Sign-in at the mail provider instead of a password. A page with a refresh sends the browser there. A redirect cannot:
+ * the CSP lets forms lead to this service only. The browser comes back to one address for each of the two providers.
  */
 import {
   type Consent,
@@ -19,12 +19,12 @@ import type { Visit } from './visit.ts'
 
 export type SignIn = NonNullable<Awaited<ReturnType<typeof signInFor>>>
 
-/** Where the provider sends the browser back to. */
+/** The last part of the address where the browser comes back. */
 const pages = { A: 'oauth2callback', B: 'providerbcallback' } as const
 export const callbackPages = Object.values(pages)
 type CallbackPage = (typeof callbackPages)[number]
 
-/** The provider of this developer that serves the mailbox; null = there is none, and a password is asked for. */
+/** The developer's OAuth provider for the mailbox; null = there is none. */
 export async function signInFor(
   { store, config }: Engine,
   { developerId, accountId }: ConnectTokenRecord,
@@ -37,13 +37,7 @@ export async function signInFor(
   const provider = ofHost.find(({ consumerKey }) => consumerKey === account?.providerKey) ?? ofHost[0]
   if (provider === undefined) return null
   const own = letterOf(provider.type)
-  return {
-    /** That the developer has registered. */
-    providerKey: provider.consumerKey,
-    /** As people know the provider. */
-    name: nameOfProvider(own, config),
-    page: pages[own],
-  }
+  return { providerKey: provider.consumerKey, name: nameOfProvider(own, config), page: pages[own] }
 }
 
 function addressOf({ call }: Visit, page: CallbackPage): string {
@@ -66,12 +60,8 @@ export async function leave(visit: Visit, mailbox: Mailbox): Promise<StreamAnswe
       browser: session.id,
     })
     const content = leavingPage(words, signIn.name, url)
-    return visit.show({
-      title: words.leavingTitle(signIn.name),
-      content,
-      refresh: { seconds: 0, to: url },
-      cancel: true,
-    })
+    const title = words.leavingTitle(signIn.name)
+    return visit.show({ title, content, refresh: { seconds: 0, to: url }, cancel: true })
   } catch (error) {
     return toLogin(visit, error)
   }
@@ -91,7 +81,7 @@ const failures: Readonly<Record<ConsentReason, Failure>> = {
   other_browser: 'sign_in_old',
 }
 
-/** The next login page says what was wrong. */
+/** Leads to the login page, which shows the problem. Throws errors that are not about the consent. */
 function toLogin(visit: Visit, error: unknown): StreamAnswer {
   if (!(error instanceof ConsentError)) throw error
   visit.engine.log.info({ reason: error.reason, why: error.message }, 'a sign-in failed')
@@ -99,10 +89,10 @@ function toLogin(visit: Visit, error: unknown): StreamAnswer {
   return visit.go('login')
 }
 
-/** What is left to do with what the sign-in has brought. */
+/** Connects the mailbox with the consent. */
 type Connect = (visit: Visit, mailbox: Mailbox, consent: Consent) => Promise<StreamAnswer>
 
-/** The browser comes from the provider. */
+/** Takes the answer of the provider, with which the browser comes back. */
 export async function comeBack(visit: Visit, page: CallbackPage, connect: Connect): Promise<StreamAnswer> {
   const { engine, session, record, values } = visit
   const parameters = new URLSearchParams(values)
@@ -111,13 +101,13 @@ export async function comeBack(visit: Visit, page: CallbackPage, connect: Connec
   try {
     consent = await engine.consent.finish({ redirectUri: addressOf(visit, page), parameters, browser: session.id })
   } catch (error) {
-    // The page was loaded again: what it began goes on.
+    // The page was loaded again: its try may be under way.
     const isAgain = error instanceof ConsentError && error.reason === 'state_used'
     if (isAgain && engine.connect.tryOf(record.token)?.browser === session.id) return visit.go('connecting')
     return toLogin(visit, error)
   }
   if (mailbox === null) return visit.go('')
-  // Another tab of the browser may have changed the server or the port meanwhile: no token goes there.
+  // Another tab may have changed the server or the port meanwhile: the token must not go there.
   if (destinationOf(mailbox) !== consent.destination) return visit.go('login')
   const { email } = consent
   const isOwn = email === null || [mailbox.email, mailbox.username].some((one) => sameAddress(one, email))
