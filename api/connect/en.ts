@@ -1,4 +1,4 @@
-/** The words of the connect wizard. de.ts has the same. `app` is who asks for the mailbox. */
+/** The words of the connect wizard in English; de.ts has the same keys. `app` is the application's name. */
 export const en = {
   language: 'English',
   otherLanguages: 'Language',

@@ -1,4 +1,4 @@
-/** How the connect wizard looks: its languages, its one script, and the frame around each page. */
+/** The languages of the connect wizard, its style, its script, and the frame around each page. */
 import { type Brand, logoOrigin, own } from '../../engine/index.ts'
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
 import { de } from './de.ts'
@@ -11,7 +11,7 @@ export function isLanguage(code: string): code is Language {
   return own(languages, code) !== undefined
 }
 
-/** The one of Accept-Language that is liked best (RFC 9110 section 12.5.4), English when none is here. */
+/** The language with the highest weight in Accept-Language (RFC 9110 section 12.5.4), or English. */
 export function preferredLanguage(header: string | undefined): Language {
   const wanted = (header ?? '').slice(0, 500).split(',').map(rangeOf)
   const [best] = wanted.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight)
@@ -61,7 +61,7 @@ footer { margin-top: 18px; font-size: 14px; } footer nav { display: flex; gap: 1
 `
 }
 
-/** Forms go once, the password can be shown, progress comes as events, and the last page goes on by itself. */
+/** Sends each form once, shows the password, updates the progress from events, and leaves the last page. */
 const script = `
 for (const form of document.forms) form.addEventListener('submit', (event) => {
   if (form.dataset.sent) { event.preventDefault(); return }
@@ -100,11 +100,11 @@ interface Frame {
   readonly language: Language
   readonly title: string
   readonly content: Html
-  /** The application that asks for the mailbox, where that is known. */
+  /** Name of the application that asks for the mailbox. */
   readonly app?: string | undefined
-  /** Where the page is in another language. */
+  /** Address of the page in another language. */
   readonly here?: string | undefined
-  /** Without a script the page goes there by itself, after so many seconds; after none, with a script too. */
+  /** The page goes there after so many seconds: without a script only, or always after 0 seconds. */
   readonly refresh?: { readonly seconds: number; readonly to: string }
 }
 

@@ -1,6 +1,6 @@
 /**
- * One call to a page of the wizard: the token, the session of its browser, and the words of its language. What is wrong
- * with the link is a page as well, or an error where the client asks for JSON.
+ * A call to a page of the wizard: finds its token, the session of its browser and its language. An invalid link leads
+ * to a page that says so, or to an error where the client asks for JSON.
  */
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -21,28 +21,25 @@ import { createCounter } from '../limits.ts'
 import { createLook, isLanguage, type Language, languages, preferredLanguage } from './look.ts'
 import { type End, endPage, type Mailbox, type Problem, type Setting } from './pages.ts'
 
-/**
- * Who is at which step: one session for each token and browser, in memory, found by a cookie. What was typed, but for
- * passwords, is in it for as long as it lasts; it is never written anywhere.
- */
+/** The progress of one browser with one token, found by a cookie. It is in memory only, without passwords. */
 class Session {
   readonly token: string
   readonly id = secretText()
   readonly csrf = secretText()
-  /** null = as the browser asks for. */
+  /** The chosen language; null = none was chosen. */
   language: Language | null = null
   mailbox: Mailbox | null = null
-  /** What the login page shows, until the next form comes. */
+  /** The problem that the login page shows until the next form. */
   problem: Problem | null = null
-  /** The last try was with a sign-in at a provider. */
+  /** Whether the last try was with a sign-in at a provider. */
   signedIn = false
-  /** The address of the last try of this browser; null = it has tried none. */
+  /** The address of the last try. */
   tried: string | null = null
-  /** It has sent a form. */
+  /** Whether the browser has sent a form. */
   sent = false
-  /** This browser has connected the mailbox. */
+  /** Whether this browser has connected the mailbox. */
   done = false
-  /** It has been sent to the callback_url. */
+  /** Whether the browser was sent to the callback_url. */
   left = false
 
   constructor(token: string) {
@@ -50,10 +47,11 @@ class Session {
   }
 }
 
+/** A session ends so long after it began. */
 const lastsMs = 2 * 3_600_000
-/** Of the tokens of one developer. When there are more, the one goes that was used least lately. */
+/** Sessions of a developer's tokens. A further session replaces the least recently used. */
 const mostOfDeveloper = 5000
-/** Browsers of one token. When there are more, one begins again: the oldest of those that have sent no form. */
+/** Sessions of a token. A further session replaces the oldest that has sent no form, or the oldest. */
 const mostOfToken = 20
 
 type Owner = Pick<ConnectTokenRecord, 'developerId' | 'token'>
@@ -62,9 +60,8 @@ function secretText(): string {
   return randomBytes(24).toString('base64url')
 }
 
-/** Each ends `lastsMs` after it began, however many browsers come to its token since. */
 export function createSessions() {
-  /** The sessions of a developer's tokens, by id. No developer's push out another one's. */
+  /** The sessions of each developer, by id. Sessions of one developer never replace those of another. */
   const byDeveloper = new Map<string, LRUCache<string, Session>>()
   const byToken = new Map<string, Set<Session>>()
   const ofDeveloper = (developerId: string): LRUCache<string, Session> => {
@@ -74,7 +71,7 @@ export function createSessions() {
       maxSize: mostOfDeveloper,
       sizeCalculation: () => 1,
       ttl: lastsMs,
-      // What was typed goes when its time is over, also where nobody asks for it again.
+      // Typed data goes at the end of its time, even when no call asks for the session again.
       ttlAutopurge: true,
       disposeAfter(session) {
         const ofToken = byToken.get(session.token)
@@ -100,17 +97,16 @@ export function createSessions() {
       byToken.set(token, (byToken.get(token) ?? new Set()).add(session))
       return session
     },
-    /** How many are in memory. */
     count: () => [...byDeveloper.values()].reduce((sum, { size }) => sum + size, 0),
   }
 }
 
 const cookieOf = ({ token }: ConnectTokenRecord): string => `mailroom_connect_${token}`
 
-/** Of all pages of the wizard, as the browser sees it: the service may lie below a path. */
+/** The path of all pages of the wizard, as the browser sees it: MAILROOM_PUBLIC_URL may have a path. */
 const pathOf = (baseUrl: string): string => `${new URL(baseUrl).pathname.replace(/\/$/, '')}/connect`
 
-/** Lax: a provider's sign-in leads back from another site. */
+/** SameSite is Lax, because a sign-in leads back from the provider's site. */
 function cookieFor({ baseUrl }: Call, record: ConnectTokenRecord, { id }: Session): string {
   const secure = new URL(baseUrl).protocol === 'https:' ? '; Secure' : ''
   return `${cookieOf(record)}=${id}; HttpOnly; SameSite=Lax; Path=${pathOf(baseUrl)}; Max-Age=${lastsMs / 1000}${secure}`
@@ -118,17 +114,13 @@ function cookieFor({ baseUrl }: Call, record: ConnectTokenRecord, { id }: Sessio
 
 export type Wizard = ReturnType<typeof createWizard>
 
-/** What all pages share. */
+/** What all pages share. `forms` counts the forms of each client address. */
 export function createWizard({ brand, uses }: Engine, now: () => number) {
-  return {
-    look: createLook(brand),
-    sessions: createSessions(),
-    /** Forms by address. */
-    forms: createCounter(60_000, now, { uses, kind: 'forms' }),
-  }
+  const forms = createCounter(60_000, now, { uses, kind: 'forms' })
+  return { look: createLook(brand), sessions: createSessions(), forms }
 }
 
-/** What a form or an address says. */
+/** The parameters of a form or of a query. */
 type Values = Readonly<Record<string, string>>
 
 export interface Visit extends Setting {
@@ -137,33 +129,32 @@ export interface Visit extends Setting {
   readonly record: ConnectTokenRecord
   readonly session: Session
   readonly values: Values
-  /** The callback_url with the token; null = an operator has made the link, so there is none. */
+  /** The callback_url with the token; null = the link of an operator has no callback_url. */
   readonly back: string | null
   show(page: Shown): StreamAnswer
-  /** To a step of the same token. */
+  /** A redirect to a step of the same token. */
   go(step: string): StreamAnswer
-  /** What is wrong with the link, for good. */
+  /** The page of a link that is not valid any more. */
   end(end: End): StreamAnswer
 }
 
 interface Shown {
   readonly title: string
-  /** That there is one stands before the title. */
+  /** The title in the browser's tab begins with the word for a problem. */
   readonly problem?: Problem | null
   readonly content: Html
   readonly status?: number
-  /** A link leads back to the application. A try that is under way goes on. */
+  /** The page has a link back to the application. A try that is under way goes on. */
   readonly cancel?: true
   readonly refresh?: { readonly seconds: number; readonly to: string }
 }
 
-/** A form is a POST of the session that the page was made for. */
 interface Page {
   readonly at: `${'GET' | 'POST'} /connect${string}`
-  /** Where the same is in another language; '' is the first page. */
+  /** The step that a switch of the language leads to; '' is the first page. */
   readonly step: string
   readonly handle: (visit: Visit) => StreamAnswer | Promise<StreamAnswer>
-  /** A provider sends the browser here: its sign-in says which token it is, and this browser has begun it. */
+  /** A provider sends the browser here: the token is that of the sign-in `state`, and the session must exist. */
   readonly comesBack?: true
 }
 
@@ -184,13 +175,13 @@ export function pageRoute(wizard: Wizard, page: Page): Route {
         const error = toAppError(thrown)
         if (call.asksForJson() || error.fault !== 'us') throw error
         call.engine.log.error({ requestId: call.requestId, err: error.cause ?? error }, 'a page of the wizard failed')
-        return endAnswer(wizard, call, chosenLanguage(values) ?? usualLanguage(call), 'broken')
+        return endAnswer(wizard, call, languageOf(call, values), 'broken')
       }
     },
   })
 }
 
-/** A browser is shown a page also where no page has its address. */
+/** Answers a browser with a page where no route has the path. Returns false for other clients, errors and paths. */
 export function showLost(wizard: Wizard, ctx: FrameContext, { code }: AppError): boolean {
   const { target, match } = ctx.state.exchange
   const isLost = match === null && (code === 'not_found' || code === 'bad_request')
@@ -212,10 +203,9 @@ async function answer(
   const { sessions, forms } = usual
   const { engine } = call
   const record = await engine.connect.find(token)
-  const chosen = chosenLanguage(values)
   const root = `${pathOf(call.baseUrl)}/${encodeURIComponent(token)}`
   if (record === null) {
-    const language = chosen ?? usualLanguage(call)
+    const language = languageOf(call, values)
     if (comesBack) return endAnswer(usual, call, language, 'sign_in_unknown')
     return endAnswer(usual, call, language, 'unknown', { here: root })
   }
@@ -223,10 +213,10 @@ async function answer(
   const { callbackUrl } = record
   const back = callbackUrl === '' ? null : withToken(callbackUrl, engine.config.MAILROOM_TOKEN_PARAM, record.token)
   const known = sessions.find(record, cookieNamed(call, cookieOf(record)) ?? '')
-  const language = chosen ?? known?.language ?? usualLanguage(call)
+  const language = languageOf(call, values, known)
   if (comesBack && known === undefined) return endAnswer(wizard, call, language, 'other_browser')
   const isForm = route.startsWith('POST')
-  // A link that is not valid any more says so, whatever was sent.
+  // For a link that is not valid any more, the handler says so, whatever the form is.
   const isOpen = engine.connect.life(record) === 'open'
   const outdated = isForm && isOpen && !isOfSession(call, known, values['csrf'] ?? '')
   const limit = engine.config.MAILROOM_RATE_CONNECT_PER_MINUTE
@@ -235,7 +225,7 @@ async function answer(
   }
   const session = known ?? sessions.open(record)
   session.sent ||= isForm
-  if (chosen !== null) session.language = chosen
+  if (isLanguage(values['lang'] ?? '')) session.language = language
   const cookie: Record<string, string> = known === undefined ? { 'Set-Cookie': cookieFor(call, record, session) } : {}
   const at = (name: string): string => (name === '' ? root : `${root}/${name}`)
   const here = at(step)
@@ -263,7 +253,7 @@ async function answer(
   })
 }
 
-/** The wizard in the look of the token's developer, and the name of the application that asks for the mailbox. */
+/** The wizard with the look of the token's developer, and the name of the application that asks for the mailbox. */
 async function branded(wizard: Wizard, { engine, baseUrl }: Call, { developerId, callbackUrl }: ConnectTokenRecord) {
   const own = (await engine.store.developers.get(developerId))?.brand
   const brand = own === undefined ? engine.brand : brandOf(engine.brand, own)
@@ -273,7 +263,7 @@ async function branded(wizard: Wizard, { engine, baseUrl }: Call, { developerId,
   }
 }
 
-/** Numbers and flags of JSON are taken as text, null as not given. Throws `bad_request` that names what is no value. */
+/** The parameters as texts, without those that are null. Throws `bad_request`, which names a list or an object. */
 function textsIn(values: object): Values {
   const given = Object.entries(values).filter(([, value]) => value !== null)
   const list = given.find(([, value]) => typeof value === 'object')
@@ -281,15 +271,13 @@ function textsIn(values: object): Values {
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]))
 }
 
-function chosenLanguage({ lang = '' }: Values): Language | null {
-  return isLanguage(lang) ? lang : null
+/** The language of the parameter `lang`, of the session, or that the browser asks for. */
+function languageOf(call: Call, { lang = '' }: Values, session?: Session): Language {
+  if (isLanguage(lang)) return lang
+  return session?.language ?? preferredLanguage(call.header('accept-language'))
 }
 
-function usualLanguage(call: Call): Language {
-  return preferredLanguage(call.header('accept-language'))
-}
-
-/** A form that this service has made, for this browser. */
+/** Whether a form was made by this service, for this session. */
 function isOfSession(call: Call, session: Session | undefined, csrf: string): boolean {
   return session !== undefined && isOwn(call) && sameText(session.csrf, csrf)
 }
@@ -306,26 +294,28 @@ const statusOf: Readonly<Record<End, number>> = {
   broken: 500,
 }
 
-interface Place {
+/** Links of an end page, where the token is known. */
+interface Links {
   readonly app?: string
-  /** Where one may begin again. */
+  /** Where the wizard begins again. */
   readonly again?: string
+  /** The page in another language. */
   readonly here?: string
-  /** The callback_url. After a used token a browser that was stopped before the last page still comes back by it. */
+  /** The callback_url: a browser that missed the last page comes back to the application by it. */
   readonly back?: string | null
 }
 
-function endAnswer(wizard: Wizard, call: Call, language: Language, end: End, place: Place = {}): StreamAnswer {
+function endAnswer(wizard: Wizard, call: Call, language: Language, end: End, links: Links = {}): StreamAnswer {
   if (call.asksForJson()) {
     const { text } = languages[language].ends[end]
     if (end === 'unknown') throw new AppError('not_found', 'token: is unknown', { details: { parameter: 'token' } })
     if (statusOf[end] === 410) throw new AppError('gone', `token: ${text}`, { details: { parameter: 'token' } })
   }
-  return endPageOf(wizard, language, end, place)
+  return endPageOf(wizard, language, end, links)
 }
 
-function endPageOf({ look }: Wizard, language: Language, end: End, place: Place = {}): StreamAnswer {
-  const { app, again, here, back = null } = place
+function endPageOf({ look }: Wizard, language: Language, end: End, links: Links = {}): StreamAnswer {
+  const { app, again, here, back = null } = links
   const words = languages[language]
   const { title } = words.ends[end]
   const content = html`${endPage(words, end, again)}
@@ -334,7 +324,7 @@ function endPageOf({ look }: Wizard, language: Language, end: End, place: Place 
   return new StreamAnswer(look.page({ language, title, content, app, here }), headers, statusOf[end])
 }
 
-/** The query and the fragment that the URL has stay as they are. */
+/** Adds the token to the query of the callback_url. The rest of the URL keeps its spelling. */
 export function withToken(url: string, parameter: string, token: string): string {
   const [, address = url, fragment = ''] = /^([^#]*)(#[^]*)?$/.exec(url) ?? []
   const sign = !address.includes('?') ? '?' : /[?&]$/.test(address) ? '' : '&'
