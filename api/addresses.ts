@@ -1,4 +1,4 @@
-/** Addresses: of the service as the client used it, of the client, and of everything in the API. */
+/** Base URLs of the service, the client's address, and the URLs of resources. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { type AccountRecord, AppError, type Config, networkOf, type WebhookRecord } from '../engine/index.ts'
@@ -6,15 +6,12 @@ import { type AccountRecord, AppError, type Config, networkOf, type WebhookRecor
 type Settings = Pick<Config, 'MAILROOM_PUBLIC_URL' | 'MAILROOM_TRUST_PROXY'>
 type PageSettings = Settings & Pick<Config, 'MAILROOM_HOST'>
 
-/** The base URL of a call. Throws `bad_request` that names the header at fault. */
+/** Returns the base URL of a call, without a trailing slash. Throws `bad_request` for an invalid Host. */
 export type BaseUrlReader = (request: IncomingMessage) => string
 
 const hostShape = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 
-/**
- * MAILROOM_PUBLIC_URL, else X-Forwarded-Proto and -Host of a trusted proxy, else Host; without a trailing slash. Throws
- * `bad_request` for a Host that is none: it would get into links.
- */
+/** MAILROOM_PUBLIC_URL, else X-Forwarded-Proto and -Host of a trusted proxy, else Host. */
 export function baseUrlReader(config: Settings): BaseUrlReader {
   const fixed = config.MAILROOM_PUBLIC_URL
   if (fixed !== null) return () => fixed
@@ -29,18 +26,15 @@ export function baseUrlReader(config: Settings): BaseUrlReader {
   }
 }
 
-/**
- * The same for pages that people see, where passwords and consents come in, and for links that need no key. Throws as
- * ownUrl does.
- */
+/** The base URL of pages with passwords and consents, and of links that need no key. Throws as ownUrl does. */
 export function pageUrlReader(config: PageSettings): BaseUrlReader {
   const baseUrl = baseUrlReader(config)
   return (request) => relayed.get(request)?.pages || ownUrl(config, baseUrl(request))
 }
 
 /**
- * A base URL that somebody else cannot have chosen: MAILROOM_PUBLIC_URL, or without it a loopback name or
- * MAILROOM_HOST. Throws `bad_request` for another host.
+ * Returns a base URL that no stranger can choose: MAILROOM_PUBLIC_URL, else a loopback name or MAILROOM_HOST. Throws
+ * `bad_request` for another host.
  */
 export function ownUrl(config: PageSettings, url: string): string {
   if (config.MAILROOM_PUBLIC_URL !== null || isOwnHost(new URL(url).hostname, config.MAILROOM_HOST)) return url
@@ -51,28 +45,24 @@ export function ownUrl(config: PageSettings, url: string): string {
   )
 }
 
-function isOwnHost(name: string, configured: string): boolean {
-  const host = name.toLowerCase()
-  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host) || host === bracketed(configured)
+function isOwnHost(host: string, configured: string): boolean {
+  const own = isIP(configured) === 6 ? `[${configured}]` : configured.toLowerCase()
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host) || host === own
 }
 
-function bracketed(host: string): string {
-  return isIP(host) === 6 ? `[${host}]` : host.toLowerCase()
-}
-
-/** The client's own proxy comes first in the list. */
+/** The first proxy, next to the client, comes first in the list. */
 function firstOf(header: string | string[] | undefined): string {
   const [first = ''] = String(header ?? '').split(',', 1)
   return first.trim()
 }
 
-/** Carries, from the node that a client has called to the one that answers, who called and how. */
+/** Header of a forwarded call: the client's scheme and address, and the base URL of pages. */
 export const relayHeader = 'x-mailroom-relayed'
 
 interface Relayed {
   readonly address: string
   readonly scheme: 'http' | 'https'
-  /** Base URL of pages at the listener that was called; '' = it has none for this Host. */
+  /** Base URL of pages at the listener that the client called; '' = none for this Host. */
   readonly pages: string
 }
 
@@ -87,24 +77,22 @@ export function relayValue(
   try {
     base = pages(request)
   } catch {
-    // Where it matters the owner refuses the Host.
+    // The owner refuses the Host if the call needs it.
   }
   return `${ownScheme(request)} ${clientAddressReader(config)(request)} ${base}`
 }
 
-/** The call comes from another node: it is the client's that it names. */
+/** Notes the client's facts of a call that another node forwarded. */
 export function markRelayed(request: IncomingMessage): void {
   const [scheme, address = '', pages = ''] = String(request.headers[relayHeader] ?? '').split(' ')
   relayed.set(request, { scheme: scheme === 'https' ? 'https' : 'http', address, pages })
 }
 
 function ownScheme(request: IncomingMessage): 'http' | 'https' {
-  const first = relayed.get(request)
-  if (first !== undefined) return first.scheme
-  return 'encrypted' in request.socket ? 'https' : 'http'
+  return relayed.get(request)?.scheme ?? ('encrypted' in request.socket ? 'https' : 'http')
 }
 
-/** HTTP/1.0 clients may send no Host; later ones must (RFC 9112 section 3.2). */
+/** For HTTP/1.0 without a Host. Later versions require the header (RFC 9112 section 3.2). */
 function ownHost(request: IncomingMessage): string {
   if (request.httpVersion !== '1.0')
     throw new AppError('bad_request', 'Host: is required', { details: { parameter: 'Host' } })
@@ -113,9 +101,8 @@ function ownHost(request: IncomingMessage): string {
 }
 
 /**
- * The client's IPv4 address, or the /64 network of its IPv6 address, which one client has to itself. Behind a trusted
- * proxy it is the last one of X-Forwarded-For: the proxy itself wrote that; what stands before it may be the client's
- * own invention.
+ * The client's IPv4 address, or the /64 network of its IPv6 address, which belongs to one client. Behind a trusted
+ * proxy: the last address of X-Forwarded-For, which the proxy wrote. The client may have invented the earlier ones.
  */
 export function clientAddressReader(
   config: Pick<Config, 'MAILROOM_TRUST_PROXY'>,
@@ -128,7 +115,7 @@ export function clientAddressReader(
   }
 }
 
-/** null when there is none, or it is no address. Some proxies write the port behind it. */
+/** null = no address. Some proxies append the port. */
 function lastForwarded(request: IncomingMessage): string | null {
   const last = String(request.headers['x-forwarded-for'] ?? '')
     .split(',')
@@ -139,15 +126,15 @@ function lastForwarded(request: IncomingMessage): string | null {
   return isIP(bare) === 0 ? null : bare
 }
 
-/** Which API a call is made to, and in whose words it is answered. */
+/** The API that a call uses; its answer has the words of this API. */
 export type ApiVersion = WebhookRecord['version']
 
-/** resource_url of everything: the base URL of the client, and `::` percent-encoded. */
+/** Makes every resource_url: from the client's base URL, with `::` percent-encoded. */
 export type Urls = ReturnType<typeof urlsOf>
 
 type AccountName = Pick<AccountRecord, 'userId' | 'label'>
 
-/** `name`, of a folder, with '/' between its levels. */
+/** The `name` of a folder has '/' between its levels. */
 export function urlsOf({ baseUrl, version }: { readonly baseUrl: string; readonly version: ApiVersion }) {
   const isLite = version === 'lite'
   const root = `${baseUrl}/${version}`
@@ -159,7 +146,7 @@ export function urlsOf({ baseUrl, version }: { readonly baseUrl: string; readonl
     user: ({ id }: { readonly id: string }) => user(id),
     account,
     folder,
-    /** Without a folder: the message wherever it lies. In 2.0 it is always that. */
+    /** URL with the folder `name`, or without any folder. In 2.0 always without. */
     message: (one: AccountName, id: string, name?: string) => {
       const at = !isLite ? user(one.userId) : name === undefined ? account(one) : folder(one, name)
       return `${at}/messages/${encodeURIComponent(id)}`
@@ -171,7 +158,7 @@ export function urlsOf({ baseUrl, version }: { readonly baseUrl: string; readonl
   }
 }
 
-/** Seconds, as the API has times. */
+/** Milliseconds to seconds, the API's unit of time. */
 export const seconds = (ms: number): number => Math.floor(ms / 1000)
 
 export function secondsOrNull(at: number | null | undefined): number | null {

@@ -1,4 +1,4 @@
-/** Audit records: each write of the admin API and of the console makes a record and a line of the log. */
+/** The audit trail: each write of the admin API and of the console adds a record and a log line. */
 import { type Engine, newId } from '../engine/index.ts'
 import type { Exchange } from './call.ts'
 import type { Route } from './route.ts'
@@ -27,7 +27,7 @@ const shownDetails = [
 ]
 const longestDetail = 200
 
-/** After the answer. A call that is over a limit leaves none. */
+/** Called after the answer. A call over a rate limit adds no record. */
 export function audited({ store, log }: Engine, exchange: Exchange, status: number, at: number): void {
   const { actor, match, address } = exchange
   if (actor === null || match === null || match.route.method === 'GET' || status === 429) return
@@ -48,8 +48,8 @@ export function audited({ store, log }: Engine, exchange: Exchange, status: numb
 
 const madeByPost = /^(?:tokens|developers)$/
 
-/** 'accounts pause' of POST /admin/accounts/{id}/pause, and of the console's form. */
-function actionOf({ method, path }: Pick<Route, 'method' | 'path'>): string {
+/** 'accounts pause' for POST /admin/accounts/{id}/pause and for the console's form. */
+function actionOf({ method, path }: Route): string {
   const words = path
     .split('/')
     .slice(2)

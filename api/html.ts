@@ -1,4 +1,4 @@
-/** HTML pages that need nothing from the network: escaping, the little CommonMark of descriptions, style, headers. */
+/** Makes HTML pages that load nothing: escaping, the little CommonMark of descriptions, style, headers. */
 import { createHash } from 'node:crypto'
 
 export class Html {
@@ -42,7 +42,7 @@ export function paragraphs(text: string): Html[] {
   return text.split('\n\n').map((paragraph) => html`<p>${inline(paragraph)}</p>`)
 }
 
-/** What the styles of all pages begin with. */
+/** The beginning of every page's style. */
 export const basics = `
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #5b6678; --line: #e3e7ee; --paper: #fff; --panel: #f6f8fb; --accent: #2457d6;
   --code: #101828; --code-ink: #e6ebf5; --get: #0a7d55; --post: #2457d6; --put: #a05a00; --delete: #c0273d; }
@@ -54,7 +54,7 @@ body { margin: 0; font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, 
 code, pre { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 `
 
-/** Of a page that says one thing. */
+/** Style of a page with one message. */
 const smallStyle = `${basics}
 body { display: grid; place-items: center; min-height: 100vh; padding: 24px; background: var(--panel); }
 main { width: 100%; max-width: 560px; padding: 34px 40px; border: 1px solid var(--line); border-radius: 14px; background: var(--paper); }
@@ -67,8 +67,8 @@ li a:hover { text-decoration: underline; } li span { color: var(--soft); }
 `
 
 /**
- * `forms`: of a page that sends forms and hears events, to and from this service alone. `pictures`: the one source of
- * them, as CSP spells it; null = the page has none.
+ * `forms`: the page sends forms to this service and hears its events. `pictures`: their source in the form of CSP; null
+ * = the page has none.
  */
 export function pageHeaders(
   style: string,
@@ -119,7 +119,7 @@ export function wholePage(title: string, style: string, body: Html, { language =
 
 export const smallPageHeaders = pageHeaders(smallStyle)
 
-/** A page that says one thing. */
+/** A page with one message. */
 export function renderSmallPage(title: string, content: Html): string {
   return wholePage(title, smallStyle, html`<main>${content}</main>`)
 }

@@ -1,23 +1,23 @@
 /**
- * Answers from the index as they were given before, 404s among them: they are the same while the account's mail and
- * folders are. They are kept up to a number of bytes, those that were asked for last.
+ * A cache of answers from the index, 404s included. An answer is valid while the version of the account's mail and
+ * folders stays the same. The cache is bounded by bytes and drops the least recently used answers.
  */
 import { LRUCache } from 'lru-cache'
 import { type AccountRecord, type AppError, isAppError } from '../engine/index.ts'
 import type { Call, JsonText } from './route.ts'
 
 export interface Answer extends Pick<JsonText, 'text'> {
-  /** Of a list: see reachOf in lite/messages/list.ts. */
+  /** For lists; see reachOf in lite/messages/list.ts. */
   readonly reach?: number | undefined
 }
 
 interface KeptAnswer {
   readonly version: number
-  /** An error: nothing was found. */
+  /** The error is a 404. */
   readonly answer: Answer | AppError
 }
 
-/** Of an error with its stack. */
+/** Size of an error with its stack. */
 const errorBytes = 4096
 
 const kept = new LRUCache<string, KeptAnswer>({
@@ -25,10 +25,10 @@ const kept = new LRUCache<string, KeptAnswer>({
   sizeCalculation: ({ answer }, key) => ('text' in answer ? answer.text.length : errorBytes) + key.length,
 })
 
-/** Of these lengths a text is kept encoded: a shorter one goes out along with its headers, a longer one in pieces. */
+/** Texts of these lengths are kept encoded. Shorter texts go out with their headers, longer ones in pieces. */
 const encoded = { from: 4096, to: 65_536 }
 
-/** `asked`: all that the answer depends on besides the account. */
+/** `asked`: all values besides the account that decide the answer. */
 export async function keptAnswer(
   call: Call,
   { id, label, options }: AccountRecord,

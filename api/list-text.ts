@@ -1,11 +1,11 @@
-/** Long lists that no page bounds, made text a step at a time: between two steps other calls have their turn. */
+/** Prints long lists without paging in steps, and yields to the event loop between two steps. */
 import { yieldToLoop } from '../engine/index.ts'
 import { type Call, JsonText } from './route.ts'
 
 /** Items of one step. */
 export const listStep = 50
 
-/** `stepsOf` serves where all items are at hand. */
+/** `stepsOf` makes the steps of an array. */
 export async function listText(
   call: Call,
   steps: Iterable<readonly object[]> | AsyncIterable<readonly object[]>,

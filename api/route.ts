@@ -1,6 +1,6 @@
 /**
- * A route is a value: what it takes, what it answers, who may call it, and the handler. The router, the validation, the
- * OpenAPI document and the tests are all built from these values.
+ * A route is a value: its input, its answers, its authentication and its handler. The router, the validation, the
+ * OpenAPI document and the tests are built from these values.
  */
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
@@ -11,46 +11,46 @@ import type { ApiVersion } from './addresses.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /**
- * `developer`: a signed call. `operator`: a token of the admin API, with the route's scope. `public`: anybody (health,
- * docs, wizard), or who has a session of the console. `link`: a signed download link.
+ * `developer`: a signed call. `operator`: an admin token with the route's scope. `public`: no key (health, docs, wizard,
+ * and the console, which has sessions). `link`: a signed download link.
  */
 export type Auth = 'developer' | 'operator' | 'public' | 'link'
 
-/** The operator who acts. */
+/** The operator that calls. */
 export type Actor = Pick<AuditRecord, 'by' | 'actorId' | 'actorName'>
 
-/** What a handler is given besides its parsed input. */
+/** The handler's view of a call, besides the parsed input. */
 export interface Call {
   readonly engine: Engine
   /** Id of the developer or of the admin token that calls; '' where auth is 'public'. */
   readonly caller: string
-  /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
+  /** MAILROOM_PUBLIC_URL, or the base URL that the client used; without a trailing slash. */
   readonly baseUrl: string
-  /** Of the path that was called: the answer is in its words. */
+  /** The API of the path; the answer has the words of this API. */
   readonly version: ApiVersion
   readonly requestId: string
-  /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
+  /** The client's IPv4 address, or the /64 network of its IPv6 address. */
   readonly address: string
-  /** The message of a multipart body (Definition.upload); null = there was none. */
+  /** The message of a multipart body (Definition.upload); null = none. */
   readonly upload: Spooled | null
-  /** Where auth is 'developer'. */
+  /** Throws where auth is not 'developer'. */
   readonly developer: DeveloperRecord
   /** Path and query as they are on the wire. */
   readonly target: string
-  /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
+  /** Aborts when the client goes away, its key is revoked or MAILROOM_REQUEST_TIMEOUT has passed. */
   readonly signal: AbortSignal
   /** Header of the request, lower-case name. */
   header(name: string): string | undefined
-  /** Notes the operator of a form of the console; null = nothing is done. */
+  /** Notes the operator of a console form, for the audit trail; null = the form changes nothing. */
   actsAs(actor: Actor | null): void
-  /** Notes the id of what the operator has made. */
+  /** Notes the id of the record that the operator created, for the audit trail. */
   made(id: string): void
   asksForJson(): boolean
-  /** Notes which email account the answer concerns: sets the status header and the call log. */
+  /** Notes the user and the email account of the answer, for the status header and the call log. */
   concerns(user: UserRecord, account?: AccountRecord): void
   /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */
   touchesImap(user: Pick<UserRecord, 'id'>): void
-  /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
+  /** Waits for a share of the memory budget; call it before so many bytes are held for the answer. */
   reserve(bytes: number): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export interface Call {
 export class StreamAnswer {
   readonly body: Readable | Buffer | string
   readonly headers: Readonly<Record<string, string>>
-  /** Instead of the route's. */
+  /** null = the route's. */
   readonly status: number | null
   constructor(
     body: Readable | Buffer | string,
@@ -71,15 +71,15 @@ export class StreamAnswer {
   }
 }
 
-/** Of a stream of server-sent events. */
+/** Headers of a stream of server-sent events. */
 export const eventStreamHeaders = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-store',
-  // For proxies that would rather collect the answer first.
+  // Stops nginx from buffering the answer.
   'X-Accel-Buffering': 'no',
 }
 
-/** JSON that is already text, or bytes: lists answered from prepared rows. */
+/** JSON that is already text or bytes, for lists of prepared rows. */
 export class JsonText {
   readonly text: string | Buffer
   constructor(text: string | Buffer) {
@@ -94,7 +94,7 @@ type NamesIn<P extends string> = P extends `${string}{${infer Name}}${infer Rest
 /** The parameters that a path names, percent-decoded. */
 export type PathParameters<P extends string> = P extends string ? { readonly [Name in NamesIn<P>]: string } : never
 
-/** What a handler takes. Query and body are as their schemas give them. */
+/** The handler's input: the outputs of the query and body schemas. */
 export interface Input<P extends string, Q extends z.ZodType, B extends z.ZodType> {
   readonly path: PathParameters<P>
   /** Query parameters; on POST, PUT and DELETE the body's parameters win over the query's. */
@@ -114,24 +114,24 @@ interface Definition<
   readonly scope?: OperatorScope
   readonly summary: string
   readonly tag?: string
-  /** The route is deprecated: what does the same, 'GET /lite/users'; '' = nothing does. */
+  /** The route is deprecated: the route that replaces it, 'GET /lite/users'; '' = none. */
   readonly instead?: string
   readonly description?: string
   readonly query?: Q
   readonly body?: B
-  /** The file part of a multipart body that is a message: it is not held in memory. */
+  /** Name of the file part that is a message: it goes into a file, not into memory. */
   readonly upload?: string
-  /** A JSON array in the place of the body is this parameter. */
+  /** Name of the parameter for a JSON array in place of the body. */
   readonly listBody?: string
-  /** Of a good answer. Error answers are the same everywhere. */
+  /** Of a successful answer. Error answers are the same everywhere. */
   readonly response: R | 'binary' | 'text' | 'html' | 'events'
   /** Some parameters make the answer plain text. */
   readonly plain?: true
   /** A caller who asks for JSON gets the `response`, others a page. */
   readonly page?: true
-  /** Status of a good answer, 200 when absent. */
+  /** Status of a successful answer, 200 when absent. */
   readonly status?: number
-  /** Statuses beyond its own and those that every route may answer; see errorStatuses in openapi.ts. */
+  /** Error statuses besides those of every route; see errorStatuses in openapi.ts. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
 }
@@ -165,7 +165,7 @@ export function defineRoute<
   return { auth: 'developer', tag: '', ...(definition as Definition), method: method as Method, path }
 }
 
-/** Routes of 2.0, deprecated: with each what does the same in lite, '' = nothing does; alone: the same path there. */
+/** Deprecated routes of 2.0, each with its replacement in lite ('' = none). A lone route has the same path in lite. */
 export function deprecated(
   tag: string,
   routes: readonly (Route | readonly [route: Route, instead: string])[],
@@ -176,13 +176,13 @@ export function deprecated(
   })
 }
 
-/** Method and path of a route of 2.0, in the words of lite. */
+/** Method and path of the lite route with the same path. */
 function inLite({ method, path }: Route): string {
   const there = path.replace('/2.0', '/lite').replace('/accounts', '/users').replace('/sources', '/email_accounts')
   return `${method} ${there.replace('{folder+}', '{folder}')}`
 }
 
-/** Routes that the documents show together. */
+/** Groups routes in the documents. */
 export function tagged(tag: string, routes: readonly Route[]): readonly Route[] {
   return routes.map((route) => ({ ...route, tag }))
 }

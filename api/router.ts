@@ -1,10 +1,10 @@
 /**
- * The routes on @koa/router. Each path becomes a regular expression over the path as it is on the wire: a signature
- * covers it as it was sent, and labels, folders and message ids arrive encoded or raw.
+ * Finds the route of a call, with @koa/router. Each route is a regular expression over the undecoded path: a signature
+ * covers the path as sent, and labels, folders and message ids arrive encoded or raw.
  *
  * - `{name}` is one segment. A literal segment is tried before a parameter; the path decides first, then the method.
  * - `{folder+}` runs to the last 'messages' segment, to a final 'expunge' where a route has it, or to the end.
- * - `{message_id}` is one segment, or several of which one holds an '@': a Message-ID with raw slashes.
+ * - `{message_id}` is one segment, or several with an '@' in one of them: a Message-ID with raw slashes.
  * - One slash may follow the last segment. Nothing is ever redirected.
  */
 import Router from '@koa/router'
@@ -18,16 +18,16 @@ type Pattern = ReturnType<typeof patternOf>
 
 const segmentWithoutAt = '(?:[^/@%]|%(?!40))*'
 const messageId = `([^/]+|(?:${segmentWithoutAt}/){0,15}${segmentWithoutAt}(?:@|%40)[^/]*(?:/[^/]*){0,15}?)`
-/** Lazy, and only behind a whole segment: the next 'messages' is found before anything is read twice. */
+/** Lazy and only after a whole segment: finds the next 'messages' without reading any character twice. */
 const noMoreMessages = '(?=/|$)(?!.*?/messages(?:/|$))'
 
-/** The most specific pattern first. Throws when two routes have the same method and path. */
+/** Returns the most specific pattern first. Throws when two routes have the same method and path. */
 export function compileRoutes(routes: readonly Route[]): Pattern[] {
   const byShape = Map.groupBy(routes, ({ path }) => path.replaceAll(/\{(?!folder\+|message_id)\w+\}/g, '{}'))
   return [...byShape.values()].map(patternOf).sort((a, b) => (orderOf(a.path) < orderOf(b.path) ? -1 : 1))
 }
 
-/** `all` = the routes of one path. */
+/** `all` = the routes with one path. */
 function patternOf(all: readonly Route[]) {
   const path = all[0]?.path ?? ''
   const routes = new Map<string, Route>()
@@ -40,10 +40,10 @@ function patternOf(all: readonly Route[]) {
   return {
     path,
     regexp: new RegExp(`^/${segments.map(segmentSource).join('/')}${path === '/' ? '' : '/?'}$`),
-    /** Of the captures, in order. */
+    /** Names of the captures, in order. */
     names: segments.flatMap((segment) => /^\{(\w+)\+?\}$/.exec(segment)?.[1] ?? []),
     routes,
-    /** Of the routes that ask who calls. */
+    /** Authentication for the path, also for a method without a route. */
     auth: all.find(({ auth }) => auth === 'developer' || auth === 'operator')?.auth ?? 'public',
     /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
     allow: [...methods, 'OPTIONS'].join(', '),
@@ -66,7 +66,7 @@ function orderOf(path: string): string {
   return `${path.slice(1).split('/').map(kindOf).join('')}9`
 }
 
-/** null when the path has no such method. HEAD is answered by GET. Throws `bad_request` for bad percent-encoding. */
+/** null = no route for the method. GET answers HEAD. Throws `bad_request` for bad percent-encoding. */
 export function matchOf(pattern: Pattern, method: string, captures: readonly string[]): Match | null {
   const route = pattern.routes.get(method === 'HEAD' ? 'GET' : method)
   if (route === undefined) return null
@@ -75,12 +75,12 @@ export function matchOf(pattern: Pattern, method: string, captures: readonly str
   return { route, parameters }
 }
 
-/** 404 for an unknown path; OPTIONS is answered here. What else is wrong is refused once it is known who calls. */
+/** Answers OPTIONS, and an unknown path with a 404. Other errors become the call's refusal. */
 export function routing(
   routes: readonly Route[],
   readers: Readonly<Record<'api' | 'pages', BaseUrlReader>>,
 ): Middleware {
-  // A router tries all of its patterns: for each beginning and end of a path there is one, with those that may match.
+  // A router tries all its patterns. So each beginning and ending of a path has its own router, with few patterns.
   const patterns = compileRoutes(routes)
   const serving = new Map<string, { readonly reader: BaseUrlReader; readonly byEnding: ReadonlyMap<string, Finder> }>()
   for (const beginning of new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))) {
@@ -111,7 +111,7 @@ export function routing(
   }
 }
 
-/** The last segment; '' of a pattern that ends with a parameter. */
+/** The last segment; '' for a pattern that ends with a parameter. */
 function endOf(path: string): string {
   const end = path.endsWith('/') ? path.length - 1 : path.length
   const last = path.slice(path.lastIndexOf('/', end - 1) + 1, end)
@@ -119,8 +119,8 @@ function endOf(path: string): string {
 }
 
 /**
- * The names of collections that a path begins with, shortest first: 'lite', 'lite/users', 'lite/users/email_accounts',
- * with the ids between them left out. A pattern's names end before a parameter that may take several segments.
+ * The names of collections at the beginning of a path, without the ids, shortest first: 'lite', 'lite/users',
+ * 'lite/users/email_accounts'. They end before a parameter that may match several segments.
  */
 function beginningsOf(path: string): string[] {
   const segments = path.slice(1).split('/', 6)

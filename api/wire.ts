@@ -1,18 +1,14 @@
-/** Texts exactly as they are on the wire: the request target, percent-encoding, and name=value pairs. */
+/** Texts on the wire: the request target, percent-encoding, and name=value pairs. */
 import { AppError } from '../engine/index.ts'
 
 export type Pair = readonly [name: string, value: string]
 
-/** Request target, cut in two at the first '?'. Nothing is decoded, lower-cased or stripped. */
-export interface Target {
-  readonly path: string
-  /** Without '?'. */
-  readonly query: string
-}
-
-/** From `req.url`. It is ASCII: Node's parser refuses other bytes. */
-export function parseTarget(url: string): Target {
-  // Absolute form, sent to proxies (RFC 9112 section 3.2.2): the path is what follows the authority.
+/**
+ * Cuts `req.url` at the first '?' into the path and the query, without '?' and unchanged. The URL is ASCII: Node's
+ * parser refuses other bytes.
+ */
+export function parseTarget(url: string): { readonly path: string; readonly query: string } {
+  // In the absolute form (RFC 9112 section 3.2.2) the path follows the authority.
   const start = url.startsWith('/') ? 0 : originLength(url)
   const mark = url.indexOf('?', start)
   if (mark === -1) return { path: url.slice(start) || '/', query: '' }
@@ -23,20 +19,20 @@ function originLength(url: string): number {
   return /^https?:\/\/[^/?#]*/i.exec(url)?.[0].length ?? 0
 }
 
-/** Percent-decodes one path parameter; '+' stays '+'. Throws `bad_request` naming the parameter. */
+/** Percent-decodes one path parameter; '+' stays '+'. Throws `bad_request`, which names the parameter. */
 export function decodePathValue(name: string, raw: string): string {
   const value = raw.includes('%') ? decodePercent(raw) : raw
   if (value === null || value.includes('\0')) throw malformed(name)
   return value
 }
 
-/** Far more than any call has; as many as a multipart body may have. */
+/** Far more than any call has. */
 export const mostParameters = 1000
 
-/** application/x-www-form-urlencoded, also the query. Throws `bad_request` that says where (`query` or `body`). */
+/** Parses application/x-www-form-urlencoded. Throws `bad_request`, which names `where`. */
 export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
   const pairs: Pair[] = []
-  // Piece by piece: past the limit nothing more is cut or decoded.
+  // One piece at a time: nothing is decoded beyond the limit.
   for (let at = 0, end = 0; at < text.length; at = end + 1) {
     end = text.indexOf('&', at)
     if (end === -1) end = text.length
@@ -55,8 +51,8 @@ export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
 export type Entries = readonly (readonly [name: string, value: unknown])[]
 
 /**
- * Without a prototype: parameters may have any name. The last value of a name wins; those of `name[]` are the list
- * `name`, without empty ones.
+ * Makes a record without a prototype: parameters may have any name. The last value of a name wins. The values of
+ * `name[]` become the list `name`, without empty ones.
  */
 export function valuesOf(entries: Entries): Record<string, unknown> {
   const values = Object.create(null) as Record<string, unknown>

@@ -1,4 +1,4 @@
-/** The one error middleware, first in the chain: whatever is thrown below becomes the error answer. */
+/** The error middleware, first in the chain: makes the error answer of everything that is thrown. */
 import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
 import { type FrameContext, type Middleware, sendWhole } from '../call.ts'
 import { kinds } from '../lite/find.ts'
@@ -6,20 +6,20 @@ import { kinds } from '../lite/find.ts'
 /** The original service's number for a wrong signature. */
 const signatureCode = 105
 
-/** Seconds to wait when the error does not say. */
+/** Retry-After in seconds, by status, for errors without a time of their own. */
 const usualWaits: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10 }
 
-/** The other call is nearly through. */
+/** Seconds: the other call ends soon. */
 const leaseWait = 2
 
 const expected: ReadonlySet<ErrorCode> = new Set(['busy', 'backup_failed', 'lease_lost', 'shutting_down'])
 
-/** A failure of ours of which the log need not tell. No file left to open is `busy` with a cause: it has to. */
+/** Whether an error of the service is no fault. `busy` with a cause is one: the process has no file left to open. */
 function isExpected({ code, cause }: AppError): boolean {
   return expected.has(code) && !(code === 'busy' && cause !== undefined)
 }
 
-/** What the caller reads of failures of ours; what happened is in the log, under the request id. */
+/** The answer's words for errors of the service. The log has the details, under the request id. */
 const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
   store_unavailable: 'the service cannot reach its store at the moment',
   lease_lost: 'the email account is just being changed by another call, or served by another process; try again',
@@ -30,7 +30,7 @@ function wordsOf({ code, message }: AppError, requestId: string): string {
   return code === 'internal' ? `internal error; request id ${requestId}` : (ownWords[code] ?? message)
 }
 
-/** `shown` answers some errors by a page of its own. */
+/** `shown` may answer an error with a page, and then returns true. */
 export function errorAnswers(log: Logger, shown: (ctx: FrameContext, error: AppError) => boolean): Middleware {
   return async (ctx, next) => {
     try {
@@ -39,14 +39,14 @@ export function errorAnswers(log: Logger, shown: (ctx: FrameContext, error: AppE
       const error = inCallersWords(ctx, toAppError(thrown))
       if (shown(ctx, error)) return
       report(log, ctx, error)
-      // Too late for an answer: the client must not take half a body for a whole one.
+      // A half-sent answer must not look complete.
       if (ctx.headerSent) ctx.res.destroy()
       else answer(ctx, error)
     }
   }
 }
 
-/** An email account that has gone meanwhile is known to the engine by its id, and to the caller by its label. */
+/** The engine names a removed email account by its id, the caller by its label. */
 function inCallersWords(ctx: FrameContext, error: AppError): AppError {
   const { account } = ctx.state.exchange
   const { kind, id } = error.details
@@ -56,7 +56,7 @@ function inCallersWords(ctx: FrameContext, error: AppError): AppError {
 
 function answer(ctx: FrameContext, error: AppError): void {
   const { status, details } = error
-  // Of a stream that failed before its first byte.
+  // A stream that failed before its first byte has set it.
   ctx.res.removeHeader('Content-Disposition')
   const headers: Record<string, string> = { 'Content-Type': 'application/json' }
   const waitSeconds = secondsToWait(error)
@@ -64,14 +64,14 @@ function answer(ctx: FrameContext, error: AppError): void {
   if (status === 401)
     headers['WWW-Authenticate'] = 'OAuth realm="mailroom", Basic realm="mailroom", Bearer realm="mailroom"'
   if (typeof details.allow === 'string') headers['Allow'] = details.allow
-  // The rest of the body, which will not be read, is still on its way.
+  // The client may still send the rest of the body, which nobody reads.
   if (status === 413) headers['Connection'] = 'close'
   const value = wordsOf(error, ctx.state.exchange.requestId)
   const code = error.code === 'bad_signature' ? { code: signatureCode } : {}
   sendWhole(ctx, status, headers, JSON.stringify({ type: 'error', value, ...code }))
 }
 
-/** null when the same call will fare no better later. */
+/** null = the same call would fail again. */
 function secondsToWait({ retryAfterMs, retryable, status, code }: AppError): number | null {
   if (retryAfterMs !== null) return Math.max(1, Math.ceil(retryAfterMs / 1000))
   if (code === 'lease_lost') return leaseWait

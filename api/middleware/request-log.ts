@@ -1,4 +1,4 @@
-/** Names each call by a request id, and when the answer is out (or the client gone) counts, logs and records it. */
+/** Gives each call a request id. When the answer is out or the client gone: counts, logs and records the call. */
 import { randomBytes } from 'node:crypto'
 import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
@@ -25,7 +25,7 @@ export function requestLog(deps: Deps): Middleware {
     const exchange = new Exchange(deps.engine, deps.limits, ctx, id, addressOf(ctx.req))
     ctx.state.exchange = exchange
     ctx.res.setHeader('X-Request-Id', id)
-    // Most answers hold what strangers wrote: a browser must not guess another type.
+    // Answers contain texts of strangers: a browser must not guess another type.
     ctx.res.setHeader('X-Content-Type-Options', 'nosniff')
     ctx.res.on('close', () => finish(deps, ctx, exchange))
     return next()
@@ -35,11 +35,11 @@ export function requestLog(deps: Deps): Middleware {
 function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Exchange): void {
   const { log, metrics } = engine
   const durationMs = performance.now() - exchange.startedAt
-  // 499: the client went away before it had the answer.
+  // 499 = the client went away before the end of the answer.
   const status = ctx.res.writableFinished ? ctx.res.statusCode : 499
   const { method } = ctx
   metrics.apiCalls.inc({ method: knownMethod(method), route: exchange.routePath, status })
-  // A stream of events lasts for as long as its reader likes.
+  // The reader of an event stream decides how long it lasts.
   if (ctx.res.getHeader('Content-Type') !== eventStreamHeaders['Content-Type'])
     metrics.apiSeconds.observe({ route: exchange.routePath }, durationMs / 1000)
   const account = exchange.account === null ? {} : { accountId: exchange.account.id }
@@ -48,7 +48,7 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
     'api call',
   )
   audited(engine, exchange, status, now())
-  // What is over a limit costs the store nothing: the metrics count it.
+  // Calls over a rate limit must not cost the store a write: only the metrics count them.
   if (exchange.knownDeveloper === null || status === 429) return
   const at = now()
   calls.add({
@@ -63,16 +63,16 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
   })
 }
 
-/** As characters: a slice would keep the whole target in memory while the row waits. */
 const longestPath = 2048
 
+/** Copies the beginning: a mere slice would keep the whole path in memory while the row waits. */
 function cut(path: string): string {
   return path.length <= longestPath ? path : Buffer.from(path.slice(0, longestPath)).toString()
 }
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
 
-/** Clients can send any word as the method; a metric's labels must be few. */
+/** A metric label must have few values, but a client can send any word as the method. */
 function knownMethod(method: string): string {
   return methods.has(method) ? method : 'other'
 }
@@ -92,7 +92,7 @@ interface LogOptions {
   readonly everyMs?: number
 }
 
-/** The log of API calls: rows wait in a bounded buffer and go to the store in batches. No call waits for them. */
+/** The log of API calls: writes rows in batches from a bounded buffer. No call waits for a write. */
 export function createCallLog({ store, log, perDay, now, capacity = 10_000, batch = 500, everyMs = 500 }: LogOptions) {
   const ofDeveloper = createCounter(86_400_000, now)
   let rows: CallLogRecord[] = []
@@ -115,7 +115,7 @@ export function createCallLog({ store, log, perDay, now, capacity = 10_000, batc
     dropped = 0
   }
 
-  /** Writes what is waiting. Resolves when it is written or given up. */
+  /** Writes the buffer. Resolves when each row is written or dropped. */
   function flush(): Promise<void> {
     if (timer !== null) clearTimeout(timer)
     timer = null
@@ -124,7 +124,7 @@ export function createCallLog({ store, log, perDay, now, capacity = 10_000, batc
   }
 
   return {
-    /** Never waits, never throws. Over a full buffer the row is dropped and counted; over `perDay` it is left out. */
+    /** Never waits, never throws. Drops and counts the row if the buffer is full; ignores it over `perDay`. */
     add(call: CallLogRecord): void {
       const { developerId } = call
       const { count } = ofDeveloper.count(developerId)
@@ -137,11 +137,10 @@ export function createCallLog({ store, log, perDay, now, capacity = 10_000, batc
         return
       }
       rows.push(call)
-      // write() takes along what is added while it runs, so a timer beside it has nothing to do.
       timer ??= setTimeout(() => void flush(), everyMs).unref()
     },
     flush,
-    /** Flushes and ends the timer. */
+    /** Flushes twice, for rows that were added during the first write. */
     async close(): Promise<void> {
       await flush()
       await flush()
