@@ -1,11 +1,10 @@
+/**
+ * Schemas of answers with their examples, for validation, the OpenAPI document and the reference. All examples show one
+ * user with one email account. Also the fixed texts of the document.
+ */
 import { z } from 'zod'
 
 export type Json = Record<string, unknown>
-
-/*
- * Answers with their examples, for validation, the OpenAPI document and the reference. The examples are all of one user
- * with one email account.
- */
 
 type Field = z.ZodType | readonly [schema: z.ZodType, example: unknown, description?: string]
 type Fields = Readonly<Record<string, Field>>
@@ -22,28 +21,29 @@ export function answer<const F extends Fields>(fields: F): z.ZodObject<Shape<F>>
   return described(fields, {})
 }
 
-/** The same with a name of its own in the OpenAPI document. `others` = how further examples differ from the first. */
+/** The same with a name in the OpenAPI document. `others` = the differences of further examples from the first. */
 export function view<const F extends Fields>(id: string, fields: F, ...others: readonly object[]) {
   return described(fields, { id }, others)
 }
 
-/** The example is made of those of the fields; a field without one is absent from it. */
+/** The example consists of the fields' examples; a field without an example is absent from it. */
 function described<F extends Fields>(
   fields: F,
   name: { readonly id?: string },
   others: readonly object[] = [],
 ): z.ZodObject<Shape<F>> {
-  const all = Object.entries(fields).map(([key, field]) => {
+  const shape: Record<string, z.ZodType> = {}
+  const first: Json = {}
+  for (const [key, field] of Object.entries(fields)) {
     const [schema, example, description] = field instanceof z.ZodType ? [field, exampleOf(field)] : field
-    return { key, schema: description === undefined ? schema : schema.meta({ description }), example }
-  })
-  const shape = Object.fromEntries(all.map(({ key, schema }) => [key, schema])) as Shape<F>
-  const given = all.filter(({ example }) => example !== undefined)
-  const first: object = Object.fromEntries(given.map(({ key, example }) => [key, example]))
-  return z.object(shape).meta({ ...name, examples: [first, ...others.map((other) => ({ ...first, ...other }))] })
+    shape[key] = description === undefined ? schema : schema.meta({ description })
+    if (example !== undefined) first[key] = example
+  }
+  const examples = [first, ...others.map((other) => ({ ...first, ...other }))]
+  return z.object(shape as Shape<F>).meta({ ...name, examples })
 }
 
-/** The first one that a schema gives. */
+/** The first example of a schema. */
 export function exampleOf<T extends z.ZodType>(schema: T): z.input<T> {
   const { examples = [] } = z.globalRegistry.get(schema) ?? {}
   return (examples as readonly z.input<T>[])[0] as z.input<T>
@@ -76,7 +76,7 @@ export const urls = {
 }
 
 const v2Account = `${base}/2.0/accounts/${ids.user}`
-/** The same in the 2.0 API. */
+/** URLs of the 2.0 API. */
 export const v2Urls = {
   account: v2Account,
   emailAddress: `${v2Account}/email_addresses/anna%40example.com`,
@@ -110,7 +110,7 @@ export const loginRefused = {
 
 export const thumbnail = 'https://secure.gravatar.com/avatar/0c9b3b4a5d6e7f8091a2b3c4d5e6f708?s=50&d=mm'
 
-/** Path parameters: what they are, and an example. */
+/** Description and example of each path parameter. */
 export const pathWords: Readonly<Record<string, readonly [description: string, example: string]>> = {
   id: ['id of the user (lite) or account (2.0)', ids.user],
   label: ['label of the email account or source; 0 is the first one', label],
@@ -131,25 +131,23 @@ export const pathWords: Readonly<Record<string, readonly [description: string, e
   attachment: ['index of the attachment in its message, from 0', '0'],
 }
 
-/** Those of the admin API. */
+/** Path parameters of the admin API. */
 export const adminPathWords: typeof pathWords = {
   id: ['id of what the path names: of any developer', ids.user],
   host: ['name of the mail server', 'imap.example.com'],
   what: ['`changes`, `deliveries` or `calls`', 'calls'],
 }
 
-/** For the operation that makes a folder: one that is not there yet. */
+/** Example of a folder that does not exist yet, for the operation that creates it. */
 export const newFolder = 'Projects/2024'
 
 /** CommonMark, of which the reference shows paragraphs, `**strong**` and `` `code` ``. */
 export function introductionOf(statusHeader: string): string {
-  return paragraphs
-    .concat(
-      `**Status of an email account.** Every answer about one email account, errors too, carries \`${statusHeader}\`: the resource URL ` +
-        'of the email account, a space, and `OK` or `DISABLED`. While it is `DISABLED`, what needs the mail server answers 503; ' +
-        '`status_message` of the email account says why.',
-    )
-    .join('\n\n')
+  const status =
+    `**Status of an email account.** Every answer about one email account, errors too, carries \`${statusHeader}\`: the resource URL ` +
+    'of the email account, a space, and `OK` or `DISABLED`. While it is `DISABLED`, what needs the mail server answers 503; ' +
+    '`status_message` of the email account says why.'
+  return [...paragraphs, status].join('\n\n')
 }
 
 const paragraphs: readonly string[] = [

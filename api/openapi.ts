@@ -3,10 +3,10 @@ import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import manifest from '../package.json' with { type: 'json' }
 import { adminPathWords, errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
-import type { Json } from './examples.ts'
+import { type Json, urls } from './examples.ts'
 import { callbacksOf } from './lite/webhooks/callbacks.ts'
 import type { Auth, Method, Route } from './route.ts'
-import { wireSchemas } from './values.ts'
+import { given, wireSchemas } from './values.ts'
 
 export const serviceName = 'Mailroom'
 export const serviceVersion = manifest.version
@@ -25,7 +25,7 @@ interface Parameter {
 
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-/** Everything but `servers`, which the configured base URL decides: see `withServer`. */
+/** Builds the document without `servers`; `withServer` adds the configured base URL. */
 export function buildOpenApi(routes: readonly Route[], { statusHeader } = { statusHeader: accountStatus }) {
   const printer = createSchemaPrinter()
   const headers = headersOf(statusHeader)
@@ -41,7 +41,6 @@ export function buildOpenApi(routes: readonly Route[], { statusHeader } = { stat
     servers: [] as { readonly url: string }[],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
-    /** What the service sends. */
     webhooks: callbacksOf(printer.print),
     components: {
       securitySchemes,
@@ -57,7 +56,7 @@ export function withServer(document: OpenApi, baseUrl: string): OpenApi {
 }
 
 function operationOf(route: Route, printer: SchemaPrinter, statusHeader: string) {
-  const body = route.body === undefined ? null : printer.print(route.body)
+  const schema = route.body && printer.print(route.body)
   return {
     operationId: operationId(route.method, route.path),
     tags: [route.tag],
@@ -65,14 +64,12 @@ function operationOf(route: Route, printer: SchemaPrinter, statusHeader: string)
     ...describedOf(route),
     security: securityOf(route),
     parameters: [...pathParameters(route), ...queryParameters(route, printer)],
-    ...(body === null
-      ? {}
-      : { requestBody: { content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])) } }),
+    ...given({ requestBody: schema && { content: Object.fromEntries(bodyTypes.map((type) => [type, { schema }])) } }),
     responses: responsesOf(route, printer, statusHeader),
   }
 }
 
-/** Of a deprecated route the description says what does the same. */
+/** The description of a deprecated route names its replacement. */
 function describedOf({ description, instead }: Route) {
   if (instead === undefined) return description === undefined ? {} : { description }
   const replaced = instead === '' ? 'Nothing in the lite API does the same.' : `Use \`${instead}\` instead.`
@@ -108,19 +105,16 @@ function queryParameters(route: Route, printer: SchemaPrinter): Parameter[] {
     return {
       name,
       in: 'query',
-      // Where a write has a body, the parameter may come in it instead.
+      // The body of a write may have the parameter instead.
       required: (route.method === 'GET' || route.body === undefined) && required.includes(name),
-      ...(description === undefined ? {} : { description }),
+      ...given({ description }),
       schema,
     }
   })
 }
 
-/** The good answer: errors are described elsewhere. */
-export function answerOf({ responses }: Pick<Operation, 'responses'>): {
-  readonly status: string
-  readonly answer: Json
-} {
+/** The answer of a successful call. */
+export function answerOf({ responses }: Pick<Operation, 'responses'>): Readonly<{ status: string; answer: Json }> {
   const [status = '', answer = {}] = Object.entries(responses).find(([, one]) => 'content' in one) ?? []
   return { status, answer }
 }
@@ -139,14 +133,13 @@ type SchemaPrinter = ReturnType<typeof createSchemaPrinter>
 
 export const sharedReference = '#/components/schemas/'
 
-/** Collects schemas with a `.meta({ id })` under components.schemas. */
+/** Prints schemas as JSON Schema, and collects those with a `.meta({ id })` for components.schemas. */
 export function createSchemaPrinter() {
   const named: Json = {}
   return {
     named,
     print(schema: z.ZodType): Json {
-      // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a
-      // response's.
+      // The wire shape is the input of a response's schema too: that schema only checks the answer.
       const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
       const shared = JSON.stringify(json).replaceAll('"$ref":"#/$defs/', `"$ref":"${sharedReference}`)
       const { $defs = {}, ...rest } = JSON.parse(shared) as Json
@@ -158,21 +151,21 @@ export function createSchemaPrinter() {
 }
 
 function override({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodType; readonly jsonSchema: Json }): void {
-  // What JavaScript can count to is no property of the API.
+  // The limits of JavaScript's numbers are no property of the API.
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
   const wire = wireSchemas.get(zodSchema as z.ZodType)?.wire
   if (wire !== undefined) {
     const { description } = jsonSchema
     for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
-    Object.assign(jsonSchema, wire, description === undefined ? {} : { description })
+    Object.assign(jsonSchema, wire, given({ description }))
   }
-  // zod drops the examples of what it transforms: it takes them for those of the result. Ours are what clients send.
+  // zod drops the examples of a transformed schema as examples of its output. Ours are examples of the input.
   const examples = z.globalRegistry.get(zodSchema)?.examples
   if (examples !== undefined) jsonSchema.examples = examples
 }
 
-/** A file has the type that its sender gave it. */
+/** The sender of a file chose its type. */
 const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html', events: 'text/event-stream' } as const
 
 function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string): Record<string, Json> {
@@ -196,7 +189,7 @@ const commonErrors: Partial<Readonly<Record<Auth, readonly number[]>>> = {
   operator: [400, 401, 403, 404, 429, 431, 500, 503, 504],
 }
 
-/** What every route may answer beyond 200, and what this one names. */
+/** The error statuses of every route, and those that this route names. */
 function errorStatuses(route: Route): number[] {
   const common = commonErrors[route.auth] ?? [400, 431, 500]
   const body = route.method === 'GET' ? [] : [413]
@@ -205,7 +198,7 @@ function errorStatuses(route: Route): number[] {
 
 const callLimit = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
 const imapLimit = ['X-RateLimit-IMAP-Limit', 'X-RateLimit-IMAP-Remaining', 'X-RateLimit-IMAP-Reset']
-/** The component; in an answer the header has the name that MAILROOM_STATUS_HEADER gives it. */
+/** Name of the component. In an answer MAILROOM_STATUS_HEADER names the header. */
 const accountStatus = 'X-Service-Email-Account-Status'
 
 const text = (description: string, example: string): Json => ({ description, schema: { type: 'string' }, example })
@@ -213,7 +206,6 @@ const count = (description: string, example: number): Json => ({ description, sc
 
 /** components.headers */
 function headersOf(statusHeader: string): Json {
-  const url = 'https://mail.example.com/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts/anna%3A%3Aexample'
   return {
     'X-Request-Id': text('Names this call in the log', '0b5f2c1e-7d3a-4f7e-9a51-3c8d2e6f1a90'),
     'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
@@ -224,7 +216,7 @@ function headersOf(statusHeader: string): Json {
     'X-RateLimit-IMAP-Reset': count('When the minute ends, Unix timestamp in seconds', 1_700_000_060),
     [accountStatus]: text(
       `On every answer about one email account, as \`${statusHeader}\`: its resource URL, a space, then OK or DISABLED`,
-      `${url} OK`,
+      `${urls.account} OK`,
     ),
     'Retry-After': count('Seconds to wait; absent when the same call would fail again', 30),
     'WWW-Authenticate': text('How a call may be signed', 'OAuth realm="mailroom"'),
@@ -258,20 +250,21 @@ const makers: ReadonlySet<string> = new Set([
   '/2.0/accounts/{id}/sources',
 ])
 
-/** What is about one email account, or makes one. */
+/** Whether the route is about one email account, or creates one. */
 function concernsAccount({ method, path }: Route): boolean {
   const makesOne = method === 'POST' && makers.has(path)
   return makesOne || /\/(?:email_accounts|sources)\/\{label\}|^\/2\.0\/.*\/(?:messages?|files|threads)\b/.test(path)
 }
 
-const mayPass = [429, 503, 504]
+/** Statuses with a Retry-After. */
+const retryable = [429, 503, 504]
 
 function errorHeaders(status: number, statusHeader: string): Json {
-  // Answered by the HTTP server itself, before there is a call.
+  // The HTTP server itself answers 431, before there is a call.
   if (status === 431) return {}
   const names = [
     'X-Request-Id',
-    ...(mayPass.includes(status) ? ['Retry-After'] : []),
+    ...(retryable.includes(status) ? ['Retry-After'] : []),
     ...(status === 401 ? ['WWW-Authenticate'] : [...callLimit, ...imapLimit, accountStatus]),
   ]
   return referencesTo(names, statusHeader)

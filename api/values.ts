@@ -1,25 +1,25 @@
 /**
- * Parameters as clients spell them: 1/0/"1"/true for flags, comma lists, times in seconds. Each schema takes every
- * spelling and gives one JavaScript value. `documented` says in the OpenAPI document what a client should send.
+ * Schemas of parameters: flags, comma lists, times in seconds. Each accepts every usual spelling (1, "1", true) and
+ * returns one JavaScript value; the OpenAPI document shows one plain spelling.
  */
 import { z } from 'zod'
 import { own } from '../engine/index.ts'
 import { answer } from './examples.ts'
 
 /** JSON Schema of a parameter. */
-export type WireSchema = Readonly<Record<string, unknown>>
+type WireSchema = Readonly<Record<string, unknown>>
 
-/** What openapi.ts shows for a schema instead of zod's own output: the plain spelling, not all that are tolerated. */
+/** The JSON Schema that openapi.ts prints for a schema instead of zod's own output. */
 export const wireSchemas = z.registry<{ readonly wire: WireSchema }>()
 
-/** A schema of its own: what is said of one parameter must not be said of every other that shares its schema. */
+/** A clone of the schema: other parameters that share it keep their own documentation. */
 export function documented<T extends z.ZodType>(schema: T, wire: WireSchema): T {
   const own = schema.clone()
   wireSchemas.add(own, { wire })
   return own
 }
 
-/** A parameter that may be absent, or such a field of an answer. */
+/** An optional parameter, or an optional field of an answer. */
 export function optional<T extends z.ZodType>(schema: T, description: string, ...examples: readonly unknown[]) {
   return schema.optional().meta({ description, ...(examples.length === 0 ? {} : { examples: [...examples] }) })
 }
@@ -28,7 +28,7 @@ type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } &
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
 }
 
-/** The members that are there: those that are undefined are left out. */
+/** A copy without the undefined members. */
 export function given<T extends object>(members: T): Given<T> {
   const there: Partial<T> = {}
   for (const name in members) if (members[name] !== undefined) there[name] = members[name]
@@ -39,24 +39,20 @@ const longestName = 1000
 /** Refresh tokens of some providers are a few thousand characters long. */
 const longestLine = 10_000
 
-/** Numbers and booleans of a JSON body are taken as text; null is the empty text. */
-function toText(value: string | number | boolean | null): string {
-  return value === null ? '' : String(value)
-}
-
-/** Half of a surrogate pair is no character, and NUL is none of a text: what is stored comes back as it was sent. */
+/** Stores keep such a text unchanged: no half of a surrogate pair, no NUL. */
 function isWhole(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0')
 }
 
 const whole = { error: 'must be well-formed Unicode without NUL' }
 
+/** Numbers and booleans of a JSON body become text, null the empty text. */
 const anyText = z
   .union([z.string(), z.number(), z.boolean(), z.null()], { error: 'expected text' })
-  .transform(toText)
+  .transform((value) => String(value ?? ''))
   .refine(isWhole, whole)
 
-/** Text that may be empty: an empty one removes the value on an edit. */
+/** Text that may be empty: on an edit, an empty text removes the value. */
 export const text = documented(anyText, { type: 'string' })
 
 export const filledText = documented(
@@ -64,7 +60,7 @@ export const filledText = documented(
   { type: 'string', minLength: 1 },
 )
 
-/** What goes to a mail server in one line: CR, LF or NUL would end it, and no setting has other control characters. */
+/** Text that a mail server gets in one line: without control characters, since CR, LF or NUL would end the line. */
 export const lineText = documented(
   anyText.pipe(
     z
@@ -82,7 +78,7 @@ export const nameText = documented(
   { type: 'string', maxLength: longestName },
 )
 
-/** A schema of text, numbers and booleans: `read` answers undefined for what is no such value. */
+/** A schema of text, numbers and booleans: `read` returns undefined for a wrong value. */
 function spelled<T>(problem: string, read: (value: string) => T | undefined) {
   return z.union([z.boolean(), z.number(), z.string()], { error: problem }).transform((value, context) => {
     const found = read(String(value))
@@ -94,13 +90,13 @@ function spelled<T>(problem: string, read: (value: string) => T | undefined) {
 
 const flagWords: Readonly<Record<string, boolean>> = { '1': true, true: true, '0': false, false: false, '': false }
 
-/** 1/0, "1"/"0", true/false, "true"/"false" in any case; '' is what PHP makes of false. */
+/** 1/0, "1"/"0", true/false, "true"/"false" in any case; PHP sends '' for false. */
 export const flag = documented(
   spelled('expected 1 or 0', (value) => own(flagWords, value.toLowerCase())),
   { type: 'integer', enum: [0, 1] },
 )
 
-/** One of a few words, in any case; gives it as it stands here. */
+/** One of a few words, in any case; returns the word as listed. */
 export function choice<const T extends string>(words: readonly T[], problem = `expected ${inWords(words)}`) {
   const schema = spelled(problem, (value) => {
     const wanted = value.trim().toLowerCase()
@@ -124,19 +120,16 @@ export const headerMode = documented(
   { type: 'string', enum: ['0', '1', 'raw'] },
 )
 
-export function integer(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) {
-  const problem =
-    maximum === Number.MAX_SAFE_INTEGER
-      ? `expected a whole number, at least ${minimum}`
-      : `expected a whole number from ${minimum} to ${maximum}`
-  const schema = spelled(problem, (value) => {
+export function integer(minimum: number, maximum?: number) {
+  const range = maximum === undefined ? `, at least ${minimum}` : ` from ${minimum} to ${maximum}`
+  const schema = spelled(`expected a whole number${range}`, (value) => {
     const number = /^[+-]?\d{1,16}$/.test(value.trim()) ? Number(value) : Number.NaN
-    return Number.isSafeInteger(number) && number >= minimum && number <= maximum ? number : undefined
+    return Number.isSafeInteger(number) && number >= minimum && number <= (maximum ?? number) ? number : undefined
   })
-  return documented(schema, { type: 'integer', minimum, ...(maximum < Number.MAX_SAFE_INTEGER ? { maximum } : {}) })
+  return documented(schema, { type: 'integer', ...given({ minimum, maximum }) })
 }
 
-/** In a write: null or '' = none. */
+/** For a write: null or '' = none. */
 export function integerOrNone(minimum: number, maximum: number, description: string) {
   const none = z.literal('').transform(() => null)
   const problem = `expected a whole number from ${minimum} to ${maximum}, or nothing`
@@ -148,7 +141,7 @@ export function integerOrNone(minimum: number, maximum: number, description: str
 
 export const port = integer(1, 65_535)
 
-/** Seconds since 1970 as the API has them; gives milliseconds, as records have them. */
+/** Seconds since 1970; returns milliseconds, the unit of records. */
 export const timestamp = documented(
   integer(0, 32_503_680_000).transform((seconds) => seconds * 1000),
   { type: 'integer', minimum: 0, maximum: 32_503_680_000, description: 'Unix timestamp in seconds' },
@@ -159,7 +152,7 @@ export const endOfSecond = (at: number | undefined): number | undefined => (at =
 
 const americanDate = /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/
 
-/** 2.0: a timestamp or mm/dd/yyyy (midnight UTC); gives milliseconds. */
+/** 2.0: a timestamp or mm/dd/yyyy (midnight UTC); returns milliseconds. */
 export const timestampOrDate = documented(
   spelled('expected a Unix timestamp or mm/dd/yyyy', (value) => {
     const [, month, day, year] = americanDate.exec(value.trim()) ?? []
@@ -184,7 +177,7 @@ export const commaList = documented(
   { type: 'string', description: 'comma-separated list' },
 )
 
-/** Number of entries of a page, where the interface's default is another one than 25. */
+/** Number of entries of a page. */
 export function limitOf(fallback: number, maximum = 100) {
   const description = 'most entries of one answer'
   const wire = { type: 'integer', minimum: 1, maximum, default: fallback, description }
@@ -193,26 +186,21 @@ export function limitOf(fallback: number, maximum = 100) {
 
 export const limit = limitOf(25)
 
-/** `description` says what is passed over, and in which order. */
+/** `description` names the skipped entries and their order. */
 export function offsetOf(description: string) {
   return documented(integer(0).default(0), { type: 'integer', minimum: 0, default: 0, description })
 }
 
 export const offset = offsetOf('entries to pass over, from the first of the list')
 
-/** An absolute http or https URL, as it was written. Whether it may be called is for the engine to say. */
-export const url = documented(
-  z
-    .string({ error: 'expected an http:// or https:// URL' })
-    .refine(isHttpUrl, { error: 'expected an http:// or https:// URL' }),
-  { type: 'string', format: 'uri' },
-)
+const urlProblem = 'expected an http:// or https:// URL'
+
+/** An absolute http or https URL, unchanged. The engine decides whether it may be called. */
+export const url = documented(z.string(urlProblem).refine(isHttpUrl, urlProblem), { type: 'string', format: 'uri' })
 
 /** The same, where an empty text or null removes the URL. */
 export const urlOrEmpty = documented(
-  anyText.refine((value) => value === '' || isHttpUrl(value), {
-    error: 'expected an http:// or https:// URL, or nothing',
-  }),
+  anyText.refine((value) => value === '' || isHttpUrl(value), `${urlProblem}, or nothing`),
   { type: 'string' },
 )
 
@@ -220,13 +208,15 @@ function isHttpUrl(value: string): boolean {
   return isWhole(value) && value.length <= 2048 && /^https?:\/\/[^/?#\s]/i.test(value) && URL.canParse(value)
 }
 
-/** One address; only its outline is checked: mail servers decide. */
+const emailProblem = 'expected an email address'
+
+/** One email address. Only its outline is checked: mail servers know the rest. */
 export const email = documented(
   z
-    .string({ error: 'expected an email address' })
+    .string(emailProblem)
     .trim()
     .max(320)
-    .regex(/^[^\s@]+@[^\s@]+$/, 'expected an email address')
+    .regex(/^[^\s@]+@[^\s@]+$/, emailProblem)
     .refine(isWhole, whole),
   { type: 'string', format: 'email' },
 )
@@ -247,18 +237,15 @@ export const statusFilter = {
   status_ok: optional(flag, 'the same as a flag: 1 = OK, 0 = DISABLED; `status` goes before it'),
 }
 
-/** What the two say together; undefined = every status. */
-export function wantedStatus(query: {
-  readonly status?: 'OK' | 'DISABLED' | undefined
-  readonly status_ok?: boolean | undefined
-}): 'OK' | 'DISABLED' | undefined {
+/** The status that both parameters ask for; undefined = every status. */
+export function wantedStatus(query: z.output<z.ZodObject<typeof statusFilter>>): 'OK' | 'DISABLED' | undefined {
   if (query.status !== undefined || query.status_ok === undefined) return query.status
   return query.status_ok ? 'OK' : 'DISABLED'
 }
 
 export const success = z.object({ success: z.boolean() })
 
-/** `{success: true}` with the address of what was made or changed; `example` is one. */
+/** `{success: true}` with the URL of the created or changed resource. */
 export const successAt = (example: string) =>
   answer({ success: [z.boolean(), true], resource_url: [z.string(), example] })
 
