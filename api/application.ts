@@ -1,4 +1,4 @@
-/** /app: the status callback URL of the whole application, and the logs of callbacks and of API calls. */
+/** /app: the application's status callback URL, and the logs of callbacks and of API calls. */
 import { z } from 'zod'
 import {
   badParameter,
@@ -30,21 +30,9 @@ import {
   url,
 } from './values.ts'
 
-const statusCallbackView = examples.answer({
-  status_callback_url: [z.string(), 'https://app.example.com/status', 'empty when there is none'],
-  resource_url: [z.string(), examples.urls.statusCallback],
-})
-const statusCallbackBody = z.object({
-  status_callback_url: url.meta({
-    description: 'takes the status callbacks of every email account that has no URL of its own',
-    examples: ['https://app.example.com/status'],
-  }),
-})
-const statusCallbackAnswer = successAt(examples.urls.statusCallback)
-
 const statusCode = integer(100, 599)
 
-/** Of both logs; times are inclusive. */
+/** Parameters of both logs; times are inclusive. */
 const logQuery = {
   account_id: optional(filledText, 'id of the user (lite) or account (2.0)'),
   timestamp_after: optional(timestamp, 'only entries of this Unix timestamp in seconds or later'),
@@ -104,7 +92,7 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
     const wanted: DeliveryQuery = given({
       developerId: call.developer.id,
       webhookId: query.webhook_id,
-      accountId: await namedAccounts(call, query.account_id, query.label),
+      accountId: await namedAccounts(call, query),
       kind: query.kind,
       states: query.state === undefined ? undefined : [query.state],
       createdFrom: query.timestamp_after,
@@ -130,11 +118,10 @@ const redeliver = defineRoute('POST /app/logs/webhooks/{delivery_id}/redeliver',
   },
 })
 
-/** undefined = no email account is named. */
+/** Ids of the email accounts that `account_id` and `label` name; undefined = all. */
 async function namedAccounts(
   call: Call,
-  userId: string | undefined,
-  label: string | undefined,
+  { account_id: userId, label }: z.output<typeof webhookLogQuery>,
 ): Promise<string[] | undefined> {
   if (userId === undefined) {
     if (label !== undefined) throw badParameter('label', 'name its account_id as well')
@@ -144,10 +131,10 @@ async function namedAccounts(
   return (await call.engine.store.accounts.listByUser(userId)).map(({ id }) => id)
 }
 
-/** Those of rows that do not say themselves where they go. */
+/** The webhooks of rows without a URL of their own. */
 async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<Map<string, WebhookRecord>> {
-  const silent = rows.filter((row) => row.url === null && row.attempts.at(-1)?.url === undefined)
-  const ids = new Set(silent.flatMap(({ webhookId }) => webhookId ?? []))
+  const withoutUrl = rows.filter((row) => row.url === null && row.attempts.at(-1)?.url === undefined)
+  const ids = new Set(withoutUrl.flatMap(({ webhookId }) => webhookId ?? []))
   const found = await Promise.all([...ids].map((id) => store.webhooks.get(id)))
   return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
 }
@@ -204,9 +191,12 @@ function ownUrl({ baseUrl }: Call): string {
 
 const get = defineRoute(`GET ${path}`, {
   summary: 'Get the application-wide status callback URL',
-  response: statusCallbackView,
+  response: examples.answer({
+    status_callback_url: [z.string(), 'https://app.example.com/status', 'empty when there is none'],
+    resource_url: [z.string(), examples.urls.statusCallback],
+  }),
   async handler(_input, call) {
-    // Not call.developer: that may be some seconds old.
+    // call.developer may be some seconds old.
     const developer = await call.engine.store.developers.get(call.developer.id)
     return { status_callback_url: developer?.statusCallbackUrl ?? '', resource_url: ownUrl(call) }
   },
@@ -214,8 +204,13 @@ const get = defineRoute(`GET ${path}`, {
 
 const set = defineRoute(`POST ${path}`, {
   summary: 'Set the application-wide status callback URL',
-  body: statusCallbackBody,
-  response: statusCallbackAnswer,
+  body: z.object({
+    status_callback_url: url.meta({
+      description: 'takes the status callbacks of every email account that has no URL of its own',
+      examples: ['https://app.example.com/status'],
+    }),
+  }),
+  response: successAt(examples.urls.statusCallback),
   async handler({ body }, call) {
     await call.engine.mailboxes.setStatusCallbackUrl(call.developer, body.status_callback_url)
     return { success: true, resource_url: ownUrl(call) }

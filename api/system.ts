@@ -1,4 +1,4 @@
-/** /, /healthz, /readyz, /metrics, /openapi.json and /docs: for machines and people who look after the service. */
+/** The routes of the service itself: /, /healthz, /readyz, /metrics, /openapi.json and /docs. */
 import { z } from 'zod'
 import { AppError, type Config, metricsOfAll, sameText } from '../engine/index.ts'
 import { docsHeaders, renderDocs } from './docs/page.ts'
@@ -20,7 +20,7 @@ const rootView = answer({
   health: [z.string(), `${site}/healthz`],
 })
 
-/** An OpenAPI document is a schema of its own; only its outline is promised here. */
+/** Only the outline: the OpenAPI specification has the schema of the document. */
 const openApiOutline = answer({ openapi: [z.string(), '3.1.0'], paths: [z.record(z.string(), z.unknown()), {}] })
 
 /** The documents describe `resources` and these routes themselves. */
@@ -65,7 +65,7 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
   return own
 }
 
-/** Made once for the base URL that is configured: anybody may ask, and name any Host. */
+/** Makes a document once per configured base URL: anybody may ask for it, with any Host. */
 function kept<T>(make: (call: Call) => T): (call: Call) => T {
   let last: { readonly baseUrl: string; readonly made: T } | null = null
   return (call) => {
@@ -87,36 +87,24 @@ const rootRoute = defineRoute('GET /', {
     return Promise.resolve(
       call.asksForJson()
         ? { name: serviceName, version: serviceVersion, ...links }
-        : new StreamAnswer(
-            renderRoot({ ...links, console: hasConsole(call) ? at('/console') : null }),
-            smallPageHeaders,
-          ),
+        : new StreamAnswer(renderRoot(call), smallPageHeaders),
     )
   },
 })
 
-/** On this listener. */
-function hasConsole({ engine: { operators, config } }: Call): boolean {
-  return operators.consoleOn && config.MAILROOM_ADMIN_PORT === null
-}
-
-interface Links extends Readonly<Record<'docs' | 'openapi' | 'health', string>> {
-  readonly console: string | null
-}
-
-function renderRoot({ docs, openapi, health: alive, console: operators }: Links): string {
-  const link = (url: string, name: string, words: string) =>
+function renderRoot({ baseUrl, engine: { operators, config } }: Call): string {
+  const hasConsole = operators.consoleOn && config.MAILROOM_ADMIN_PORT === null
+  const link = (path: string, name: string) =>
     html`<li>
-      <a href="${url}">${name} <span>${words}</span></a>
+      <a href="${baseUrl}${path}">${name} <span>${path}</span></a>
     </li>`
   return renderSmallPage(
     serviceName,
     html`<h1>${serviceName}</h1>
       <p>REST access to IMAP mailboxes, with signed webhooks.<br />Version ${serviceVersion}</p>
       <ul>
-        ${link(docs, 'Quick start and API reference', '/docs')} ${link(openapi, 'OpenAPI document', '/openapi.json')}
-        ${operators !== null && link(operators, 'Console for operators', '/console')}
-        ${link(alive, 'Health', '/healthz')}
+        ${link('/docs', 'Quick start and API reference')} ${link('/openapi.json', 'OpenAPI document')}
+        ${hasConsole && link('/console', 'Console for operators')} ${link('/healthz', 'Health')}
       </ul>`,
   )
 }
@@ -139,16 +127,16 @@ const readyRoute = defineRoute('GET /readyz', {
   },
 })
 
-/** What a listener serves. With MAILROOM_ADMIN_PORT one has what operators need, the other the API. */
+/** The routes of a listener. With MAILROOM_ADMIN_PORT one listener serves operators, and another one the API. */
 export type Served = 'all' | 'api' | 'management'
 
 const healthPaths = ['/healthz', '/readyz']
 const operatorPaths = ['/metrics', '/console', '/admin']
 
-/** Also where there is no room for other calls. */
+/** Paths that are answered also over the limits of connections. */
 export const alwaysAnswered: ReadonlySet<string> = new Set([...healthPaths, '/metrics'])
 
-/** Of a listener: health is served by each. */
+/** Whether a listener serves the route. */
 export function servedBy(served: Served, { path }: Route): boolean {
   if (served === 'all' || healthPaths.includes(path)) return true
   return operatorPaths.some((of) => path === of || path.startsWith(`${of}/`)) === (served === 'management')
