@@ -163,23 +163,18 @@ async function forward(
   response.once('close', () => gone.abort())
   const isLong =
     request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > heldBytes
-  /** undefined = not read yet; null = the call has no body. */
-  let held: Buffer | null | undefined
-  const owner = (): Owner => ownerOf(held ?? null)
-  // A call with a held body goes through the network to this process too.
-  const addressNow = (): string | null => {
-    const now = owner()
-    return now === 'here' ? nodes.address() : (now?.address ?? null)
-  }
   try {
+    if (!isLong) continueBody(request, response)
+    const held = isLong ? null : await heldBody(request)
+    // A call with a held body goes through the network to this process too.
+    const addressNow = (): string | null => {
+      const owner = ownerOf(held)
+      return owner === 'here' ? nodes.address() : (owner?.address ?? null)
+    }
     while (!gone.signal.aborted) {
-      if (owner() === 'here' && isLong) {
+      if (isLong && ownerOf(held) === 'here') {
         app(request, response)
         return
-      }
-      if (owner() !== null && held === undefined && !isLong) {
-        continueBody(request, response)
-        held = await heldBody(request)
       }
       const address = addressNow()
       if (address !== null && (!isLong || (await isAt(engine, address)))) {
@@ -188,7 +183,7 @@ async function forward(
           method: request.method ?? 'GET',
           path: request.url ?? '/',
           headers: headersOf(listener, request),
-          body: isLong ? request : (held ?? null),
+          body: isLong ? request : held,
         }
         const answer = await ask(engine, address, call, addressNow, gone.signal)
         if (answer !== null) {
