@@ -26,7 +26,7 @@ interface Parameter {
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
 /** Builds the document without `servers`; `withServer` adds the configured base URL. */
-export function buildOpenApi(routes: readonly Route[], { statusHeader } = { statusHeader: accountStatus }) {
+export function buildOpenApi(routes: readonly Route[], statusHeader = accountStatus) {
   const printer = createSchemaPrinter()
   const headers = headersOf(statusHeader)
   const paths: Record<string, Record<string, Operation>> = {}
@@ -119,14 +119,8 @@ export function answerOf({ responses }: Pick<Operation, 'responses'>): Readonly<
   return { status, answer }
 }
 
-export function propertiesOf(schema: Json): {
-  readonly properties: Record<string, Json>
-  readonly required: readonly string[]
-} {
-  return {
-    properties: (schema.properties ?? {}) as Record<string, Json>,
-    required: (schema.required ?? []) as readonly string[],
-  }
+export function propertiesOf({ properties = {}, required = [] }: Json) {
+  return { properties: properties as Record<string, Json>, required: required as readonly string[] }
 }
 
 type SchemaPrinter = ReturnType<typeof createSchemaPrinter>

@@ -27,8 +27,8 @@ const openApiOutline = answer({ openapi: [z.string(), '3.1.0'], paths: [z.record
 export function systemRoutes(resources: readonly Route[]): readonly Route[] {
   let built: OpenApi | null = null
   const describe = ({ engine }: Call): OpenApi => {
-    const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
-    return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
+    built ??= buildOpenApi([...resources, ...own], engine.config.MAILROOM_STATUS_HEADER)
+    return withServer(built, engine.baseUrl())
   }
   const openApi = kept((call) => JSON.stringify(describe(call)))
   const docs = kept((call) => renderDocs(describe(call)))

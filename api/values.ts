@@ -55,17 +55,14 @@ const anyText = z
 /** Text that may be empty: on an edit, an empty text removes the value. */
 export const text = documented(anyText, { type: 'string' })
 
-export const filledText = documented(
-  anyText.pipe(z.string().min(1, 'must not be empty')), // zod's own words name no remedy
-  { type: 'string', minLength: 1 },
-)
+const filled = z.string().min(1, 'must not be empty')
+
+export const filledText = documented(anyText.pipe(filled), { type: 'string', minLength: 1 })
 
 /** Text that a mail server gets in one line: without control characters, since CR, LF or NUL would end the line. */
 export const lineText = documented(
   anyText.pipe(
-    z
-      .string()
-      .min(1, 'must not be empty')
+    filled
       .max(longestLine, `must not be longer than ${longestLine} characters`)
       .refine((value) => !/\p{Cc}/u.test(value), { error: 'must not contain control characters' }),
   ),

@@ -151,7 +151,7 @@ suite('answers', () => {
   })
 
   test('the status header has the name that it is given', () => {
-    const renamed = buildOpenApi(resourceRoutes, { statusHeader: 'X-Other-Status' })
+    const renamed = buildOpenApi(resourceRoutes, 'X-Other-Status')
     const { headers } = renamed.paths['/lite/users/{id}/email_accounts/{label}']?.get?.responses['200'] ?? {}
     assert.deepEqual((headers as Json)['X-Other-Status'], { $ref: `#/components/headers/${accountStatus}` })
     assert.ok(renamed.info.description.includes('`X-Other-Status`'))
