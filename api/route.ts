@@ -11,8 +11,8 @@ import type { ApiVersion } from './addresses.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /**
- * `developer`: a signed call. `operator`: an admin token with the route's scope. `public`: no key (health, docs, wizard,
- * and the console, which has sessions). `link`: a signed download link.
+ * `developer`: a signed call. `operator`: an admin token with the route's scope. `public`: no key (health, docs,
+ * wizard, console). `link`: a signed download link.
  */
 export type Auth = 'developer' | 'operator' | 'public' | 'link'
 

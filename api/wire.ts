@@ -1,5 +1,5 @@
 /** Texts on the wire: the request target, percent-encoding, and name=value pairs. */
-import { AppError } from '../engine/index.ts'
+import { badParameter } from '../engine/index.ts'
 
 export type Pair = readonly [name: string, value: string]
 
@@ -9,20 +9,18 @@ export type Pair = readonly [name: string, value: string]
  */
 export function parseTarget(url: string): { readonly path: string; readonly query: string } {
   // In the absolute form (RFC 9112 section 3.2.2) the path follows the authority.
-  const start = url.startsWith('/') ? 0 : originLength(url)
+  const start = url.startsWith('/') ? 0 : (/^https?:\/\/[^/?#]*/i.exec(url)?.[0].length ?? 0)
   const mark = url.indexOf('?', start)
   if (mark === -1) return { path: url.slice(start) || '/', query: '' }
   return { path: url.slice(start, mark) || '/', query: url.slice(mark + 1) }
 }
 
-function originLength(url: string): number {
-  return /^https?:\/\/[^/?#]*/i.exec(url)?.[0].length ?? 0
-}
+const malformed = 'invalid percent-encoding'
 
 /** Percent-decodes one path parameter; '+' stays '+'. Throws `bad_request`, which names the parameter. */
 export function decodePathValue(name: string, raw: string): string {
   const value = raw.includes('%') ? decodePercent(raw) : raw
-  if (value === null || value.includes('\0')) throw malformed(name)
+  if (value === null || value.includes('\0')) throw badParameter(name, malformed)
   return value
 }
 
@@ -38,11 +36,11 @@ export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
     if (end === -1) end = text.length
     if (end === at) continue
     const piece = text.slice(at, end)
-    if (pairs.length === mostParameters) throw tooMany(where)
+    if (pairs.length === mostParameters) throw badParameter(where, `more than ${mostParameters} parameters`)
     const mark = piece.indexOf('=')
     const name = decodeFormText(mark === -1 ? piece : piece.slice(0, mark))
     const value = mark === -1 ? '' : decodeFormText(piece.slice(mark + 1))
-    if (name === null || value === null) throw malformed(where)
+    if (name === null || value === null) throw badParameter(where, malformed)
     pairs.push([name, value])
   }
   return pairs
@@ -61,8 +59,7 @@ export function valuesOf(entries: Entries): Record<string, unknown> {
     if (!name.endsWith('[]')) values[name] = value
     else if (value !== '') {
       const key = name.slice(0, -2)
-      const list = lists.get(key) ?? []
-      lists.set(key, list)
+      const list = lists.getOrInsert(key, [])
       list.push(...[value].flat())
       values[key] = list
     }
@@ -82,16 +79,6 @@ export function decodePercent(text: string): string | null {
   } catch {
     return null
   }
-}
-
-function tooMany(where: string): AppError {
-  return new AppError('bad_request', `${where}: more than ${mostParameters} parameters`, {
-    details: { parameter: where },
-  })
-}
-
-function malformed(where: string): AppError {
-  return new AppError('bad_request', `${where}: invalid percent-encoding`, { details: { parameter: where } })
 }
 
 /** Everything but RFC 3986's unreserved characters (RFC 5849 section 3.6). */
