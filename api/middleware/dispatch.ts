@@ -190,8 +190,7 @@ async function sendStream(ctx: FrameContext, status: number, body: Readable, hea
   if (!isEvents) await firstByte(body, stallMs)
   if (res.destroyed) return
   ctx.respond = false
-  res.statusCode = status
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
+  res.writeHead(status, headers)
   // The heartbeats of an event stream show whether its client reads.
   res.setTimeout(stallMs, () => {
     if (!isEvents || res.writableLength > 0) res.destroy()

@@ -81,13 +81,7 @@ function secondsToWait({ retryAfterMs, retryable, status, code }: AppError): num
 function report(log: Logger, ctx: FrameContext, error: AppError): void {
   if (error.fault === 'caller' && !isExpected(error)) return
   const { requestId, routePath, account } = ctx.state.exchange
-  const facts = {
-    requestId,
-    ...(account === null ? {} : { accountId: account.id }),
-    method: ctx.method,
-    route: routePath,
-    code: error.code,
-  }
+  const facts = { requestId, accountId: account?.id, method: ctx.method, route: routePath, code: error.code }
   if (isExpected(error) || error.details.quiet === true)
     log.debug({ ...facts, reason: error.message }, 'api call failed')
   else if (error.fault === 'us') log.error({ ...facts, err: error.cause ?? error }, 'api call failed')

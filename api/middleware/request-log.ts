@@ -38,22 +38,19 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
   // 499 = the client went away before the end of the answer.
   const status = ctx.res.writableFinished ? ctx.res.statusCode : 499
   const { method } = ctx
-  metrics.apiCalls.inc({ method: knownMethod(method), route: exchange.routePath, status })
+  const { requestId, account, knownDeveloper, routePath: route } = exchange
+  metrics.apiCalls.inc({ method: knownMethod(method), route, status })
   // The reader of an event stream decides how long it lasts.
   if (ctx.res.getHeader('Content-Type') !== eventStreamHeaders['Content-Type'])
-    metrics.apiSeconds.observe({ route: exchange.routePath }, durationMs / 1000)
-  const account = exchange.account === null ? {} : { accountId: exchange.account.id }
-  log.debug(
-    { requestId: exchange.requestId, ...account, method, route: exchange.routePath, status, durationMs },
-    'api call',
-  )
-  audited(engine, exchange, status, now())
-  // Calls over a rate limit must not cost the store a write: only the metrics count them.
-  if (exchange.knownDeveloper === null || status === 429) return
+    metrics.apiSeconds.observe({ route }, durationMs / 1000)
+  log.debug({ requestId, accountId: account?.id, method, route, status, durationMs }, 'api call')
   const at = now()
+  audited(engine, exchange, status, at)
+  // Calls over a rate limit must not cost the store a write: only the metrics count them.
+  if (knownDeveloper === null || status === 429) return
   calls.add({
     id: newId(at),
-    developerId: exchange.knownDeveloper.id,
+    developerId: knownDeveloper.id,
     userId: exchange.user?.id ?? null,
     at,
     method,
