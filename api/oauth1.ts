@@ -172,7 +172,6 @@ export interface Characters {
   slice(from: number, to: number): string
 }
 
-const scheme = 'OAuth'
 const quote = 0x22
 const comma = 0x2c
 const equals = 0x3d
@@ -187,7 +186,7 @@ const isName = (code: number): boolean => isBare(code) && code !== equals
  */
 export function parseOAuthHeader(header: Characters): Pair[] | null {
   const pairs: Pair[] = []
-  let at = past(header, scheme.length, isSpace)
+  let at = past(header, 'OAuth'.length, isSpace)
   // The list may end with a comma.
   while (at < header.length) {
     const nameEnd = past(header, at, isName)
@@ -220,15 +219,10 @@ function past(text: Characters, at: number, fits: (code: number) => boolean): nu
 export function normalizeParameters(pairs: readonly Pair[]): string {
   return pairs
     .filter(([name]) => name !== 'oauth_signature')
-    .map(([name, value]) => [percentEncode(name), percentEncode(value)] as const)
-    .sort((a, b) => compare(a[0], b[0]) || compare(a[1], b[1]))
-    .map(([name, value]) => `${name}=${value}`)
+    .map(([name, value]) => `${percentEncode(name)} ${percentEncode(value)}`)
+    .sort() // A space sorts before every character of an encoded text.
+    .map((pair) => pair.replace(' ', '='))
     .join('&')
-}
-
-/** Compares by bytes: the texts are ASCII. */
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /** Section 3.4.1.1. `uri` is scheme, host, port unless default, and the path as it was on the wire. */
