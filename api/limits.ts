@@ -2,6 +2,7 @@
  * Rate limits: calls per hour and key, calls to IMAP per minute and user, waits after wrong keys. Answers show the rest
  * of the first two. Each count that is not about one user is shared by all nodes.
  */
+import type { Context } from 'koa'
 import { AppError, type Config, isAppError, type Logger, ownUses, type UseKind, type Uses } from '../engine/index.ts'
 
 interface Window {
@@ -70,10 +71,7 @@ export function createCounter(windowMs: number, now: () => number, shared?: Shar
   }
 }
 
-/** An answer whose headers can be set, like Koa's context. */
-interface Answer {
-  set(header: string, value: string): void
-}
+type Answer = Pick<Context, 'set'>
 
 interface RateOptions {
   /** 0 = no limit, and no headers. */

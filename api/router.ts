@@ -159,14 +159,11 @@ function choose(exchange: Exchange, pattern: Pattern, method: string, captures: 
   exchange.captured = (name) => captures[pattern.names.indexOf(name)]
   try {
     exchange.match = matchOf(pattern, method, captures)
-    if (exchange.match === null) throw methodNotAllowed(method, pattern.allow)
+    if (exchange.match !== null) return
+    const { allow } = pattern
+    const words = `method ${method} is not allowed here; allowed: ${allow}`
+    exchange.refusal = new AppError('method_not_allowed', words, { details: { allow } })
   } catch (error) {
     exchange.refusal = toAppError(error)
   }
-}
-
-function methodNotAllowed(method: string, allow: string): AppError {
-  return new AppError('method_not_allowed', `method ${method} is not allowed here; allowed: ${allow}`, {
-    details: { allow },
-  })
 }

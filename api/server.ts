@@ -1,12 +1,5 @@
 /** The HTTP server: deadlines for slow clients, `Expect: 100-continue`, JSON answers to bad HTTP, start and end. */
-import {
-  createServer as createHttpServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import { createServer as createHttpServer, type RequestListener, type Server, STATUS_CODES } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { AppError, type Config } from '../engine/index.ts'
@@ -105,11 +98,12 @@ export function createFront(config: MetricsConfig) {
   let app: App | null = null
   return {
     callback(served: Served): RequestListener {
-      let handle: RequestListener | undefined
+      const waiting = beforeStart(config, served)
+      let started: RequestListener | undefined
       return (request, response) => {
-        handle ??= app?.callback(served)
-        if (handle === undefined) beforeStart(config, request, response, served)
-        else handle(request, response)
+        started ??= app?.callback(served)
+        const listener = started ?? waiting
+        listener(request, response)
       }
     },
     /** From now on the app answers. Called once. */
@@ -121,22 +115,20 @@ export function createFront(config: MetricsConfig) {
 
 const starting = 'the service is starting: it waits for its store'
 
-function beforeStart(
-  config: MetricsConfig,
-  { url, headers }: IncomingMessage,
-  response: ServerResponse,
-  served: Served,
-): void {
-  const path = url?.split('?')[0]?.replace(/\/$/, '')
-  if (path === '/healthz') response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ status: 'ok' }))
-  else if (path !== '/metrics' || served === 'api')
-    answerError(response, new AppError('store_unavailable', starting, { retryAfterMs: 5000 }))
-  else if (!mayMeasure(config, headers.authorization)) {
-    response.setHeader('WWW-Authenticate', 'Bearer realm="mailroom"')
-    answerError(response, new AppError('unauthorized', measureWords))
-  } else {
-    response.setHeader('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
-    response.end('# TYPE mailroom_ready gauge\nmailroom_ready 0\n')
+function beforeStart(config: MetricsConfig, served: Served): RequestListener {
+  return ({ url, headers }, response) => {
+    const path = url?.split('?')[0]?.replace(/\/$/, '')
+    if (path === '/healthz')
+      response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ status: 'ok' }))
+    else if (path !== '/metrics' || served === 'api')
+      answerError(response, new AppError('store_unavailable', starting, { retryAfterMs: 5000 }))
+    else if (!mayMeasure(config, headers.authorization)) {
+      response.setHeader('WWW-Authenticate', 'Bearer realm="mailroom"')
+      answerError(response, new AppError('unauthorized', measureWords))
+    } else {
+      response.setHeader('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
+      response.end('# TYPE mailroom_ready gauge\nmailroom_ready 0\n')
+    }
   }
 }
 
