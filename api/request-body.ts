@@ -69,13 +69,18 @@ export class Body {
   async *#more(): AsyncGenerator<Buffer, void, undefined> {
     if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
     continueBody(this.#request, this.#response)
-    for await (const chunk of piecesOf(this.#request)) {
-      this.received += chunk.length
-      if (this.received > this.#limit) {
-        this.#chunks = []
-        throw tooLarge(this.#limit)
+    try {
+      for await (const chunk of this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        this.received += chunk.length
+        if (this.received > this.#limit) break
+        yield chunk
       }
-      yield chunk
+    } catch (cause) {
+      throw new AppError('bad_request', 'body: ended too early', { cause })
+    }
+    if (this.received > this.#limit) {
+      this.#chunks = []
+      throw tooLarge(this.#limit)
     }
     this.whole = true
   }
@@ -97,14 +102,6 @@ export function bodyOf(request: IncomingMessage, response: ServerResponse, limit
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
   if (coding === undefined && (length === undefined || length === '0')) return null
   return new Body(request, response, limit)
-}
-
-async function* piecesOf(request: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
-  try {
-    yield* request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
-  } catch (cause) {
-    throw new AppError('bad_request', 'body: ended too early', { cause })
-  }
 }
 
 function drain(request: IncomingMessage): Promise<void> {
