@@ -1,9 +1,10 @@
 /** Base URLs of the service, the client's address, and the URLs of resources. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { type AccountRecord, AppError, type Config, networkOf, type WebhookRecord } from '../engine/index.ts'
+import { type AccountRecord, badParameter, type Config, networkOf, type WebhookRecord } from '../engine/index.ts'
 
-type Settings = Pick<Config, 'MAILROOM_PUBLIC_URL' | 'MAILROOM_TRUST_PROXY'>
+type ProxySettings = Pick<Config, 'MAILROOM_TRUST_PROXY'>
+type Settings = ProxySettings & Pick<Config, 'MAILROOM_PUBLIC_URL'>
 type PageSettings = Settings & Pick<Config, 'MAILROOM_HOST'>
 
 /** Returns the base URL of a call, without a trailing slash. Throws `bad_request` for an invalid Host. */
@@ -20,8 +21,7 @@ export function baseUrlReader(config: Settings): BaseUrlReader {
     const scheme = firstOf(forwarded['x-forwarded-proto']).toLowerCase()
     const host = firstOf(forwarded['x-forwarded-host']) || (request.headers.host ?? ownHost(request))
     const url = `${/^https?$/.test(scheme) ? scheme : ownScheme(request)}://${host}`
-    if (!hostShape.test(host) || !URL.canParse(url))
-      throw new AppError('bad_request', 'Host: not a host name', { details: { parameter: 'Host' } })
+    if (!hostShape.test(host) || !URL.canParse(url)) throw badParameter('Host', 'not a host name')
     return url
   }
 }
@@ -38,11 +38,7 @@ export function pageUrlReader(config: PageSettings): BaseUrlReader {
  */
 export function ownUrl(config: PageSettings, url: string): string {
   if (config.MAILROOM_PUBLIC_URL !== null || isOwnHost(new URL(url).hostname, config.MAILROOM_HOST)) return url
-  throw new AppError(
-    'bad_request',
-    'Host: not a name of this service; set MAILROOM_PUBLIC_URL to the address that browsers use',
-    { details: { parameter: 'Host' } },
-  )
+  throw badParameter('Host', 'not a name of this service; set MAILROOM_PUBLIC_URL to the address that browsers use')
 }
 
 function isOwnHost(host: string, configured: string): boolean {
@@ -68,11 +64,7 @@ interface Relayed {
 
 const relayed = new WeakMap<IncomingMessage, Relayed>()
 
-export function relayValue(
-  config: Pick<Config, 'MAILROOM_TRUST_PROXY'>,
-  request: IncomingMessage,
-  pages: BaseUrlReader,
-): string {
+export function relayValue(config: ProxySettings, request: IncomingMessage, pages: BaseUrlReader): string {
   let base = ''
   try {
     base = pages(request)
@@ -94,8 +86,7 @@ function ownScheme(request: IncomingMessage): 'http' | 'https' {
 
 /** For HTTP/1.0 without a Host. Later versions require the header (RFC 9112 section 3.2). */
 function ownHost(request: IncomingMessage): string {
-  if (request.httpVersion !== '1.0')
-    throw new AppError('bad_request', 'Host: is required', { details: { parameter: 'Host' } })
+  if (request.httpVersion !== '1.0') throw badParameter('Host', 'is required')
   const { localAddress = '127.0.0.1', localPort = 0, localFamily } = request.socket
   return localFamily === 'IPv6' ? `[${localAddress}]:${localPort}` : `${localAddress}:${localPort}`
 }
@@ -104,9 +95,7 @@ function ownHost(request: IncomingMessage): string {
  * The client's IPv4 address, or the /64 network of its IPv6 address, which belongs to one client. Behind a trusted
  * proxy: the last address of X-Forwarded-For, which the proxy wrote. The client may have invented the earlier ones.
  */
-export function clientAddressReader(
-  config: Pick<Config, 'MAILROOM_TRUST_PROXY'>,
-): (request: IncomingMessage) => string {
+export function clientAddressReader(config: ProxySettings): (request: IncomingMessage) => string {
   return (request) => {
     const first = relayed.get(request)
     if (first !== undefined) return first.address
@@ -117,11 +106,9 @@ export function clientAddressReader(
 
 /** null = no address. Some proxies append the port. */
 function lastForwarded(request: IncomingMessage): string | null {
-  const last = String(request.headers['x-forwarded-for'] ?? '')
-    .split(',')
-    .at(-1)
-    ?.trim()
-  if (last === undefined || last.length > 64) return null
+  const header = String(request.headers['x-forwarded-for'] ?? '')
+  const last = header.slice(header.lastIndexOf(',') + 1).trim()
+  if (last.length > 64) return null
   const bare = isIP(last) === 0 ? last.replace(/^\[(.*)\](?::\d+)?$|^([^:]*):\d+$/, '$1$2') : last
   return isIP(bare) === 0 ? null : bare
 }

@@ -1,4 +1,4 @@
-/** The front: a Koa application made of route values. */
+/** Builds the API: a Koa application made of route values. */
 import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
@@ -82,9 +82,9 @@ export const resourceRoutes: readonly Route[] = [
 
 interface AppOptions {
   readonly engine: Engine
-  /** The resources; /healthz, /readyz, /metrics, /openapi.json and /docs are always there. Default: all of Mailroom. */
+  /** The resources, besides the system routes. Default: all of Mailroom. */
   readonly routes?: readonly Route[]
-  /** Parse every JSON answer against its response schema: a wrong one becomes a 500. For tests. Default false. */
+  /** For tests: a JSON answer against its response schema becomes a 500. Default false. */
   readonly checkAnswers?: boolean
   /** Milliseconds since 1970, for signatures and limits. */
   readonly now?: () => number
@@ -112,24 +112,20 @@ export function createApp({
   const wizard = createWizard(engine, now)
   const pages = [...consoleRoutes({ config, log, now }), ...wizardRoutes(wizard)]
   const readers = { api: baseUrlReader(config), pages: pageUrlReader(config) }
-  // Browsers come to the management listener by its own address, or through a tunnel to it.
+  // Browsers reach the management listener at its own address, or through a tunnel.
   const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })
   const readersOf = (served: Served) => (served === 'management' ? { ...readers, pages: ownPages } : readers)
   const limits = createLimits(config, now, engine.uses)
   const logged = requestLog({ engine, calls, limits, now })
   const authenticated = authentication({ oauth, tries })
   const dispatched = dispatch(limits, checkAnswers)
-  const callback = (served: Served = 'all'): RequestListener => {
+  const callback = (served: Served): RequestListener => {
     const koa = new Koa<FrameState>()
     koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
     koa.use(errorAnswers(log, (ctx, error) => showLost(wizard, ctx, error)))
     koa.use(logged)
-    koa.use(
-      routing(
-        [...routes, ...pages].filter((route) => servedBy(served, route)),
-        readersOf(served),
-      ),
-    )
+    const ownRoutes = [...routes, ...pages].filter((route) => servedBy(served, route))
+    koa.use(routing(ownRoutes, readersOf(served)))
     koa.use(bodyBeginning)
     koa.use(authenticated)
     koa.use(bodyRest)
@@ -139,14 +135,14 @@ export function createApp({
   }
   const forwarding = createForwarding(engine)
   return {
-    /** Every route of the API, for documents and tests: the console's are no part of it. */
+    /** Every route of the API, without the console's, for documents and tests. */
     routes,
-    /** Of a listener: with the routes that it serves. */
+    /** Answers clients, with the routes that the listener serves. */
     callback: (served: Served = 'all'): RequestListener =>
       forwarding.outer(callback(served), served, readersOf(served).pages),
-    /** For calls that other nodes pass on. */
-    peerCallback: (): RequestListener => forwarding.inner(callback()),
-    /** Writes what is left of the call log. After the server is closed. */
+    /** Answers calls that other nodes forward. */
+    peerCallback: (): RequestListener => forwarding.inner(callback('all')),
+    /** Writes the rest of the call log. Call it after the server is closed. */
     close: () => calls.close(),
   }
 }
