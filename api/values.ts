@@ -130,10 +130,8 @@ export function integer(minimum: number, maximum?: number) {
 export function integerOrNone(minimum: number, maximum: number, description: string) {
   const none = z.literal('').transform(() => null)
   const problem = `expected a whole number from ${minimum} to ${maximum}, or nothing`
-  return documented(z.union([none, z.null(), integer(minimum, maximum)], problem), {
-    type: 'integer',
-    ...{ minimum, maximum, description },
-  })
+  const wire = { type: 'integer', minimum, maximum, description }
+  return documented(z.union([none, z.null(), integer(minimum, maximum)], problem), wire)
 }
 
 export const port = integer(1, 65_535)
@@ -165,19 +163,15 @@ export const timestampOrDate = documented(
 export const commaList = documented(
   z
     .union([z.string(), z.array(z.string())], { error: 'expected a comma-separated list' })
-    .transform((value) =>
-      (typeof value === 'string' ? value.split(',') : value)
-        .map((entry) => entry.trim())
-        .filter((entry) => entry !== ''),
-    )
+    .transform((value) => (typeof value === 'string' ? value.split(',') : value).map((entry) => entry.trim()))
+    .transform((entries) => entries.filter((entry) => entry !== ''))
     .refine((entries) => entries.every(isWhole), whole),
   { type: 'string', description: 'comma-separated list' },
 )
 
 /** Number of entries of a page. */
 export function limitOf(fallback: number, maximum = 100) {
-  const description = 'most entries of one answer'
-  const wire = { type: 'integer', minimum: 1, maximum, default: fallback, description }
+  const wire = { type: 'integer', minimum: 1, maximum, default: fallback, description: 'most entries of one answer' }
   return documented(integer(1, maximum).default(fallback), wire)
 }
 
