@@ -152,13 +152,10 @@ export function whenClosed(res: ServerResponse, end: () => void): void {
   else res.once('close', end)
 }
 
+export type Headers = Readonly<Record<string, string>>
+
 /** Sends the whole answer at once. Node leaves the body out of an answer to HEAD. */
-export function sendWhole(
-  ctx: FrameContext,
-  status: number,
-  headers: Readonly<Record<string, string>>,
-  body: Buffer | string,
-): void {
+export function sendWhole(ctx: FrameContext, status: number, headers: Headers, body: Buffer | string): void {
   ctx.respond = false
   ctx.res.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body)
 }
@@ -177,19 +174,15 @@ function watchCaller({ res, state: { exchange } }: FrameContext, abort: (why: un
  * Takes a share of the memory budget for this call, in the name of its developer, or of its address before
  * authentication. Rejects with `busy` when there was no room in time, and with the signal's reason.
  */
-export async function takeShare(
-  { state: { exchange }, res }: FrameContext,
-  use: Use,
-  bytes: number,
-  signal?: AbortSignal,
-): Promise<Release> {
+export async function takeShare(ctx: FrameContext, use: Use, bytes: number, signal?: AbortSignal): Promise<Release> {
+  const { exchange } = ctx.state
   const owner = { developerId: exchange.knownDeveloper?.id ?? exchange.address, part: '' }
   const release = await exchange.engine.budget.take(use, owner, bytes, signal ? { signal } : {})
   if (release === null) {
     const words = 'many large calls are under way (MAILROOM_BUFFER_MAX); try again'
     throw new AppError('busy', words, { retryAfterMs: 5000 })
   }
-  whenClosed(res, () => release())
+  whenClosed(ctx.res, () => release())
   return release
 }
 

@@ -4,11 +4,11 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, withinTime, workAs, yieldToLoop } from '../../engine/index.ts'
-import { type Exchange, type FrameContext, holdContents, keepOnly, type Middleware } from '../call.ts'
-import { sendWhole, whenClosed } from '../call.ts'
+import type { Exchange, FrameContext, Headers, Middleware } from '../call.ts'
+import { holdContents, keepOnly, sendWhole, whenClosed } from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
 import { onceRead } from '../lite/unread.ts'
-import { type Call, type Input, JsonText, type Match, type Route, StreamAnswer } from '../route.ts'
+import { type Call, JsonText, type Match, type Route, StreamAnswer } from '../route.ts'
 import { decodePercent } from '../wire.ts'
 import type { Limits } from '../limits.ts'
 
@@ -54,7 +54,7 @@ async function nameConcerned(exchange: Exchange, thrown: unknown): Promise<void>
  * A read waits for the first page of an account that is not synced yet. A write waits until the other nodes know the
  * change: the caller's next call may go to any node.
  */
-async function answerOf(route: Route, input: Parameters<Route['handler']>[0], call: Call): Promise<unknown> {
+async function answerOf(route: Route, input: HandlerInput, call: Call): Promise<unknown> {
   if (route.method === 'GET') return onceRead(call, () => route.handler(input, call))
   const answer = await route.handler(input, call)
   await call.engine.store.nodes.told()
@@ -76,11 +76,10 @@ function discard(answer: unknown): void {
   if (answer instanceof StreamAnswer && answer.body instanceof Readable) answer.body.destroy()
 }
 
+type HandlerInput = Parameters<Route['handler']>[0]
+
 /** The query schema and the body schema both parse all values: a write's parameters may come in either place. */
-export function readInput(
-  { route, parameters }: Match,
-  values: Exchange['values'],
-): Input<string, z.ZodType, z.ZodType> {
+export function readInput({ route, parameters }: Match, values: Exchange['values']): HandlerInput {
   return {
     path: parameters,
     query: parse(route.query, route.method === 'GET' ? withoutEmpty(values) : values),
@@ -131,8 +130,6 @@ async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, chec
   // Without a charset: some clients compare the whole header.
   return send(ctx, status, text, { 'Content-Type': 'application/json' })
 }
-
-type Headers = Readonly<Record<string, string>>
 
 async function send(ctx: FrameContext, status: number, body: StreamAnswer['body'], headers: Headers): Promise<void> {
   if (body instanceof Readable) {
