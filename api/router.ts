@@ -43,6 +43,8 @@ function patternOf(all: readonly Route[]) {
     /** Names of the captures, in order. */
     names: segments.flatMap((segment) => /^\{(\w+)\+?\}$/.exec(segment)?.[1] ?? []),
     routes,
+    /** Pages have a stricter base URL. */
+    kind: /^\/(?:console|connect|downloads)(?:\/|$)/.test(path) ? ('pages' as const) : ('api' as const),
     /** Authentication for the path, also for a method without a route. */
     auth: all.find(({ auth }) => auth === 'developer' || auth === 'operator')?.auth ?? 'public',
     /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
@@ -82,22 +84,21 @@ export function routing(
 ): Middleware {
   // A router tries all its patterns. So each beginning and ending of a path has its own router, with few patterns.
   const patterns = compileRoutes(routes)
-  const serving = new Map<string, { readonly reader: BaseUrlReader; readonly byEnding: ReadonlyMap<string, Finder> }>()
+  const finders = new Map<string, ReadonlyMap<string, Finder>>()
   for (const beginning of new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))) {
     const mayMatch = patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
-    const reader = /^(?:console|connect|downloads)(?:\/|$)/.test(beginning) ? readers.pages : readers.api
     const endings = ['', ...mayMatch.map(({ path }) => endOf(path))]
     const byEnding = new Map(
       endings.map((ending) => [ending, finderOf(mayMatch.filter(({ path }) => [ending, ''].includes(endOf(path))))]),
     )
-    serving.set(beginning, { reader, byEnding })
+    finders.set(beginning, byEnding)
   }
   return (ctx, next) => {
     const { exchange } = ctx.state
     const { path } = exchange
-    const served = serving.get(beginningsOf(path).findLast((one) => serving.has(one)) ?? '')
-    const found = (served?.byEnding.get(endOf(path)) ?? served?.byEnding.get(''))?.(path)
-    if (served === undefined || found === undefined)
+    const byEnding = finders.get(beginningsOf(path).findLast((one) => finders.has(one)) ?? '')
+    const found = (byEnding?.get(endOf(path)) ?? byEnding?.get(''))?.(path)
+    if (found === undefined)
       throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
     const [pattern, captures] = found
     if (ctx.method === 'OPTIONS') {
@@ -106,7 +107,7 @@ export function routing(
       return
     }
     choose(exchange, pattern, ctx.method, captures)
-    exchange.baseUrl = served.reader(ctx.req)
+    exchange.baseUrl = readers[pattern.kind](ctx.req)
     return next()
   }
 }
