@@ -237,16 +237,11 @@ function concernsUser(route: Route): boolean {
   return /^\/(?:lite\/users|2\.0\/accounts)\/\{id\}/.test(route.path) || concernsAccount(route) || route.auth === 'link'
 }
 
-const makers: ReadonlySet<string> = new Set([
-  '/lite/users',
-  '/lite/users/{id}/email_accounts',
-  '/2.0/accounts',
-  '/2.0/accounts/{id}/sources',
-])
+const makers = ['/lite/users', '/lite/users/{id}/email_accounts', '/2.0/accounts', '/2.0/accounts/{id}/sources']
 
 /** Whether the route is about one email account, or creates one. */
 function concernsAccount({ method, path }: Route): boolean {
-  const makesOne = method === 'POST' && makers.has(path)
+  const makesOne = method === 'POST' && makers.includes(path)
   return makesOne || /\/(?:email_accounts|sources)\/\{label\}|^\/2\.0\/.*\/(?:messages?|files|threads)\b/.test(path)
 }
 

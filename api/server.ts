@@ -61,17 +61,11 @@ export function createServer(
  * By the parser's error code. Transfer-Encoding together with Content-Length is refused: the parser option that would
  * accept both also permits request smuggling.
  */
-const refusals: Readonly<Record<string, { readonly status: number; readonly words: string }>> = {
-  HPE_HEADER_OVERFLOW: { status: 431, words: `headers: larger than ${maxHeaderBytes} bytes` },
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, words: 'the request was not complete in time' },
-  HPE_INVALID_TRANSFER_ENCODING: {
-    status: 400,
-    words: 'Transfer-Encoding: send either Transfer-Encoding or Content-Length, not both',
-  },
-  HPE_INVALID_CONTENT_LENGTH: {
-    status: 400,
-    words: 'Content-Length: send one number, and not together with Transfer-Encoding',
-  },
+const refusals: Readonly<Record<string, readonly [status: number, words: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, `headers: larger than ${maxHeaderBytes} bytes`],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request was not complete in time'],
+  HPE_INVALID_TRANSFER_ENCODING: [400, 'Transfer-Encoding: send either Transfer-Encoding or Content-Length, not both'],
+  HPE_INVALID_CONTENT_LENGTH: [400, 'Content-Length: send one number, and not together with Transfer-Encoding'],
 }
 
 function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
@@ -79,7 +73,7 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
     socket.destroy()
     return
   }
-  const { status, words } = refusals[error.code ?? ''] ?? { status: 400, words: 'the request is not valid HTTP' }
+  const [status, words] = refusals[error.code ?? ''] ?? [400, 'the request is not valid HTTP']
   const body = JSON.stringify({ type: 'error', value: words })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
