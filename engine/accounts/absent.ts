@@ -1,54 +1,55 @@
 /**
- * Folders that may not be there any more, and folders that are not read now.
+ * Decides when a folder has left the server, and which folders are not read now.
  *
- * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs`
- * apart, lack it. How many are missing at once does not matter.
+ * A folder is gone when STATUS or SELECT says so, or when two full lists in a row, `apartMs` apart, lack it. How many
+ * folders are missing at once does not matter.
  */
 import { AppError, isAppError } from '../errors.ts'
 import type { FolderRecord } from '../store/records.ts'
 
 const apartMs = 30_000
+
 export function createAbsent(now: () => number) {
-  let said = new Set<string>()
-  /** Since when full lists lack them. */
+  let reported = new Set<string>()
+  /** By path: since when full lists lack the folder. */
   let since = new Map<string, number>()
   const isLong = (at: number): boolean => now() - at >= apartMs
   return {
     /** STATUS or SELECT of this path said that there is no such folder. */
-    say: (path: string): void => void said.add(path),
-    takeSaid(): ReadonlySet<string> {
-      const taken = said
-      said = new Set()
-      return taken
+    reportMissing: (path: string): void => void reported.add(path),
+    drainReportedMissing(): ReadonlySet<string> {
+      const drained = reported
+      reported = new Set()
+      return drained
     },
-    /** A full list lacks these paths. Answers those that an earlier one in a row lacked long enough ago. */
+    /** A full list lacks these paths. Returns those that an earlier list in a row lacked long enough ago. */
     missing(paths: readonly string[]): string[] {
       since = new Map(paths.map((path) => [path, since.get(path) ?? now()]))
       return paths.filter((path) => isLong(since.get(path) ?? now()))
     },
-    /** Another list would settle what became of a missing folder. */
+    /** Whether another list would decide about a missing folder. */
     get isDue(): boolean {
-      return [...since.values()].some(isLong)
+      return since.values().some(isLong)
     },
   }
 }
 
-/** Dovecot, of a folder that another client has renamed or removed, open or not, mostly without a code. */
+/** Texts of Dovecot for a folder that another client has renamed or removed, mostly without a code. */
 const lostTexts =
   /mailbox (?:was|has been) (?:deleted|renamed|removed)|mailbox does(?:n't| not) exist|state is inconsistent/i
 
-/** Answered to STATUS or SELECT: the server itself says that there is no such folder, not only its list. */
-export function saysGone(error: unknown): boolean {
+/** Whether STATUS or SELECT failed because the server has no such folder. */
+export function isFolderGone(error: unknown): boolean {
   const said = isAppError(error, 'not_found') && isAppError(error.cause) ? error.cause : error
-  return tellsLost(said) && said.code !== 'network'
+  return isFolderLost(said) && said.code !== 'network'
 }
 
-/** Answered to a command on a folder: the folder is lost, or another one has its name. */
-export function tellsLost(error: unknown): error is AppError {
+/** Whether a command failed because the selected folder is gone, or its name is another folder's. */
+export function isFolderLost(error: unknown): error is AppError {
   return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
 }
 
-/** A list has removed the folder while it was worked on. It may be there again, or under another name. */
+/** A list has removed the folder during the work. The folder may come back, or have another name. */
 export function goneMeanwhile(): AppError {
   const options = { retryAfterMs: 2000, details: { goneMeanwhile: true } }
   return new AppError('account_unavailable', 'the folder was removed or renamed meanwhile', options)
@@ -58,23 +59,22 @@ export function isGoneMeanwhile(error: unknown): boolean {
   return isAppError(error) && error.details['goneMeanwhile'] === true
 }
 
-/** The folder is not read now: it holds no mail, or is parked or put off. */
-export function isLeftAlone(
-  { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
-  now: number,
-): boolean {
+type Parked = Pick<FolderRecord, 'selectable' | 'parkedUntil'>
+
+/** Whether the folder is not read now: it holds no mail, or is parked, for however short a time. */
+export function isParked({ selectable, parkedUntil }: Parked, now: number): boolean {
   return !selectable || (parkedUntil ?? 0) > now
 }
 
-/** The folder is not waited for: it holds no mail, or is parked. A folder that is only put off is due again soon. */
-export function isSetAside(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil'>, now: number): boolean {
-  return isLeftAlone(folder, now + retryMs)
+/** Whether nothing waits for the folder: it holds no mail, or is parked for longer than `retryMs`. */
+export function isParkedLong(folder: Parked, now: number): boolean {
+  return isParked(folder, now + retryMs)
 }
 
-/** Its mail is not waited for by what is answered: of a folder that was opened it is, while that is only put off. */
-export function isGivenUp(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil' | 'cursor'>, now: number): boolean {
-  return folder.cursor === null ? isLeftAlone(folder, now) : isSetAside(folder, now)
+/** Whether no answer waits for the folder's mail. A folder without a cursor is not waited for while it is parked. */
+export function isUnawaited(folder: Parked & Pick<FolderRecord, 'cursor'>, now: number): boolean {
+  return folder.cursor === null ? isParked(folder, now) : isParkedLong(folder, now)
 }
 
-/** How long a folder is put off that is refused. */
+/** How long a refused folder is parked at first. */
 export const retryMs = 20_000

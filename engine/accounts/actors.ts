@@ -1,10 +1,9 @@
 /**
- * What one account's actor does: logs in, reads, watches, and keeps the sockets. The chart
- * (machines/account.machine.ts) says when; the runtime says how: there is one per actor, and nothing else holds its
- * sessions. The chart's actors are promises and callbacks over it that speak in the chart's events, failures as plain
- * JSON.
+ * The work of one account's actor: logging in, reading, watching. The chart (machines/account.machine.ts) decides when;
+ * the runtime does the work. Each actor has one runtime, the only owner of its sessions. The chart's child actors send
+ * the chart's events, with failures as plain JSON.
  */
-import { type ActorRefFrom, type AnyActorRef, type EventObject, fromCallback, fromPromise } from 'xstate'
+import { type ActorRefFrom, type EventObject, fromCallback, fromPromise } from 'xstate'
 import { accountMachine } from '../../machines/account.machine.ts'
 import {
   type AccountEvent,
@@ -36,38 +35,41 @@ interface ActorDeps {
   readonly report: (report: AccountReport) => Promise<void>
 }
 
-/** One logic for all accounts: `provide` costs 50 KiB each time. */
+type Send = (event: AccountEvent) => void
+
+/** One logic for all accounts: each `provide` costs 50 KiB. */
 export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
   const { now } = sync
+  /** A chart that has left the state hears no failure: an error after the abort is no bug. */
+  const attempt = (work: (runtime: Runtime, signal: AbortSignal, send: Send) => Promise<void>) =>
+    fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
+      // The chart is the root of its system.
+      const chart = system.get('root') as ActorRefFrom<typeof accountMachine> | undefined
+      try {
+        await work(runtimeOf(input.accountId), signal, (event) => chart?.send(event))
+      } catch (error) {
+        throw signal.aborted ? error : new AttemptFailed(failureFrom(sync, error), error)
+      }
+      return { at: now() }
+    })
   return accountMachine.provide({
     actors: {
-      connect: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
-        await attempt(sync, signal, () =>
-          runtimeOf(input.accountId).connect(signal, (stage) => send(system, { type: `connect.${stage}`, at: now() })),
-        )
-        return { at: now() }
-      }),
-      sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
-        await attempt(sync, signal, () =>
-          runtimeOf(input.accountId).sync(signal, () => send(system, { type: 'sync.progress', at: now() })),
-        )
-        return { at: now() }
-      }),
+      connect: attempt((runtime, signal, send) =>
+        runtime.connect(signal, (stage) => send({ type: `connect.${stage}`, at: now() })),
+      ),
+      sync: attempt((runtime, signal, send) => runtime.sync(signal, () => send({ type: 'sync.progress', at: now() }))),
       watch: fromCallback<EventObject, MailboxInput>(({ input, sendBack }) =>
         watchActor(sync, runtimeOf(input.accountId), sendBack),
       ),
-      relogin: fromPromise<DoneAt, MailboxInput>(async ({ input, signal }) => {
-        await attempt(sync, signal, () => runtimeOf(input.accountId).relogin())
-        return { at: now() }
-      }),
+      relogin: attempt((runtime) => runtime.relogin()),
       report: fromPromise<unknown, AccountReport>(({ input }) => report(input)),
     },
   })
 }
 
-function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountEvent) => void): () => void {
+function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: Send): () => void {
   const stop = new AbortController()
-  const send = (event: AccountEvent): void => {
+  const send: Send = (event) => {
     if (!stop.signal.aborted) sendBack(event)
   }
   runtime
@@ -86,24 +88,7 @@ function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountE
   return () => stop.abort()
 }
 
-/** The chart is the root of its system. */
-function send(system: AnyActorRef['system'], event: AccountEvent): void {
-  const chart = system.get('root') as ActorRefFrom<typeof accountMachine> | undefined
-  chart?.send(event)
-}
-
-/** A chart that has left the state hears no failure: what the end of the attempt throws is no bug. */
-async function attempt(sync: SyncDeps, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-  try {
-    await work()
-  } catch (error) {
-    if (signal.aborted) throw error
-    throw new AttemptFailed(failureFrom(sync, error), error)
-  }
-}
-
-const known: ReadonlySet<string> = new Set(failureClasses)
-/** Codes that are no failure class of a mailbox, as the failure class that the chart knows. */
+/** The failure classes of other codes; else `network`. */
 const classOf: Partial<Record<AppError['code'], FailureClass>> = {
   private_address: 'permission',
   server_refused: 'protocol',
@@ -112,28 +97,23 @@ const classOf: Partial<Record<AppError['code'], FailureClass>> = {
 
 export function failureFrom(sync: Pick<SyncDeps, 'log' | 'now'>, thrown: unknown): Failure {
   const error = toAppError(thrown)
-  if (error.code === 'internal') sync.log.error({ err: error.cause ?? error }, 'a bug in an account actor')
-  const failureClass = known.has(error.code) ? (error.code as FailureClass) : (classOf[error.code] ?? 'network')
-  return {
-    class: failureClass,
-    message: error.message,
-    at: sync.now(),
-    retryAfterMs: error.retryAfterMs,
-    jitter: Math.random(),
-  }
+  const { code, message, retryAfterMs } = error
+  if (code === 'internal') sync.log.error({ err: error.cause ?? error }, 'a bug in an account actor')
+  const failureClass = failureClasses.find((name) => name === code) ?? classOf[code] ?? 'network'
+  return { class: failureClass, message, at: sync.now(), retryAfterMs, jitter: Math.random() }
 }
 
 type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
 
-/** Attempts to connect follow each other at intervals; more than a few within one report are not ours. */
+/** Claims of our own within one report; after more the account was taken over. */
 const claimsAtOnce = 3
 
-/** `epochOf`: of our last claim; null while there is none. A report of an account that was taken over is dropped. */
+/** `epochOf`: of our last claim; null while there is none. The report of an account that was taken over is dropped. */
 export function createReports(
   deps: ReportDeps,
   epochOf: (accountId: string) => number | null,
 ): (report: AccountReport) => Promise<void> {
-  /** By account: callbacks of transitions whose storing was not answered. The webhooks have not heard of them. */
+  /** By account: callbacks of transitions whose write was not answered; the webhooks do not know them yet. */
   const unanswered = new Map<string, readonly OutboxRecord[]>()
   return async (report) => {
     const { accountId } = report
@@ -174,14 +154,10 @@ async function storeReport(
   } else {
     const outbox = await listener.planStatus(account, { status, message, version: account.statusVersion + 1 })
     unanswered.set(account.id, [...before, ...outbox])
+    const { id: accountId, statusVersion: fromVersion } = account
     const changed = { status, statusMessage: message, resume, outbox }
-    const written = await store.accounts.transition({
-      ...changed,
-      accountId: account.id,
-      epoch,
-      fromVersion: account.statusVersion,
-    })
-    // Else the transition had been recorded before.
+    const written = await store.accounts.transition({ ...changed, accountId, epoch, fromVersion })
+    // null = the transition had been recorded before.
     if (written !== null) fresh = outbox
   }
   const rows = [...(await stillPending(deps, unanswered.get(account.id) ?? [], fresh)), ...fresh]
@@ -199,7 +175,7 @@ async function stillPending(
   return stored.flatMap((row) => (row?.state === 'pending' ? [row] : []))
 }
 
-/** Asked before a login of the command connection, and told how it went. */
+/** Hears of the logins of the command connection. */
 export interface CommandLogins {
   /** Throws while the chart holds the next login back. */
   enter(): void
@@ -210,16 +186,16 @@ export interface CommandLogins {
 
 export interface RuntimeDeps extends LoginDeps {
   readonly commandLogins: CommandLogins
-  /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
+  /** Bounds how many accounts backfill at the same time; developers and accounts take turns. */
   readonly backfilling: FairQueue
   readonly hosts: Hosts
-  /** Accounts that wait after a failed attempt are to try now. */
+  /** Makes accounts that wait after a failed attempt try now. */
   readonly wake: (accountIds: readonly string[]) => void
 }
 
 export type Runtime = ReturnType<typeof createRuntime>
 
-/** Logs in. An account that reaches its host again after a network failure wakes those that could not. */
+/** Logs in. An account that reaches its host after a network failure wakes the others that did not. */
 async function reach(deps: RuntimeDeps, account: AccountRecord, options: Parameters<typeof login>[2]) {
   const { unreached } = deps.hosts.of(account.server)
   const opened = await login(deps, account, options).catch((error: unknown) => {
@@ -242,8 +218,8 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
   let closing = Promise.resolve()
 
   /**
-   * Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. Resolves when
-   * nothing more is written over any that was closed.
+   * Closes the connections of this attempt alone: an old attempt may end after a new one has begun. Resolves when no
+   * closed connection writes any more.
    */
   function release(mine: Connection | null): Promise<void> {
     if (open === mine) open = null
@@ -256,7 +232,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
     return open
   }
 
-  /** Work over the open connection, which does not outlive a failure or the signal. */
+  /** Works over the open connection, and closes it at a failure or when the signal aborts. */
   async function owning<T>(signal: AbortSignal, work: (mine: Connection) => Promise<T>): Promise<T> {
     const mine = connection()
     const drop = (): void => void release(mine)
@@ -272,7 +248,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
   }
 
   return {
-    /** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
+    /** Claims the account, so that the store refuses the writes of earlier owners, and logs in. */
     async connect(signal: AbortSignal, stage: LoginStage): Promise<void> {
       await release(open)
       epoch = null
@@ -289,7 +265,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       signal.throwIfAborted()
       open = fresh
     },
-    /** Folder list, INBOX caught up and its first page read: usable from then on. */
+    /** Stores the folder list, catches up with INBOX and reads its first page. */
     sync: (signal: AbortSignal, progress: () => void): Promise<void> =>
       owning(signal, (mine) => firstRead(sync, mine, progress)),
     /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
@@ -318,7 +294,7 @@ async function closeConnection(connection: Connection): Promise<void> {
   await Promise.allSettled([connection.session.close(), connection.link.close(), ended])
 }
 
-/** Opened later, if ever: by then the credential may be another one. */
+/** The link logs in later, if ever, with the credential of that time. */
 function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   const { config, store } = deps.sync
   const { commandLogins } = deps
@@ -327,7 +303,7 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
       commandLogins.enter()
       const newest = (await store.accounts.get(account.id)) ?? account
       const { session } = await login(deps, newest, { signal }).catch(async (error: unknown) => {
-        // Of a link that has been closed: the chart has gone on to something else.
+        // The chart of a closed link is in another state.
         throw signal.aborted ? error : await commandLogins.failed(error)
       })
       commandLogins.connected()
@@ -343,7 +319,7 @@ async function firstRead(deps: SyncDeps, { session, state }: Connection, progres
   state.onProgress(progress)
   const begunAt = deps.now()
   const moved = await createFolderPoll(context).list()
-  // The list says of every folder whether the index has it as it is: no poll need follow at once.
+  // This list compares every folder with the index: the first poll is not due at once.
   if (session.capabilities.listStatus && session.capabilities.condstore)
     state.moved.found(
       moved.filter((path) => path !== 'INBOX'),
@@ -353,7 +329,7 @@ async function firstRead(deps: SyncDeps, { session, state }: Connection, progres
   await catchUpFirst(context, 'INBOX')
 }
 
-/** Hosts that drop IDLE early, and how long it lasts there at most. */
+/** Hosts that drop IDLE early, and its longest duration there in ms. */
 const shortIdleHosts: readonly (readonly [RegExp, number])[] = [
   [/(^|\.)(yahoo|aol|verizon|aim)\./i, 3 * 60_000],
   [/(^|\.)(163|126|yeah|rambler|naver)\./i, 55_000],
@@ -384,7 +360,7 @@ async function watchAccount(
   return watchAll({ deps: sync, state, session }, options, signal)
 }
 
-/** Told first, and noted then: what cannot be told now, or is cut short, is told again. */
+/** The callback goes first, the record follows: a callback that fails or is cut short is sent again. */
 async function reportCompleted({ store, listener }: SyncDeps, accountId: string, completed: () => void): Promise<void> {
   const account = await store.accounts.get(accountId)
   if (account === null || account.resume.initialSyncAt !== null) return

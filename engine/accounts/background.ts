@@ -10,7 +10,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { KnownHost } from './hosts.ts'
-import { isLeftAlone, isSetAside } from './absent.ts'
+import { isParked, isParkedLong } from './absent.ts'
 import { reportGone } from './departures.ts'
 import type { Touched } from './dirty-folders.ts'
 import { createParking, isOfFolder } from './parking.ts'
@@ -153,7 +153,7 @@ export async function answerCalls(context: SyncContext): Promise<void> {
 
 /** A folder that has never been opened; INBOX has been. */
 function nextToOpen({ folders }: AccountState, now: number): string | undefined {
-  return folders.values().find((folder) => folder.cursor === null && !isLeftAlone(folder, now))?.path
+  return folders.values().find((folder) => folder.cursor === null && !isParked(folder, now))?.path
 }
 
 /** The session ends at the deadline, which is then its reason: a command that is under way ends no other way. */
@@ -232,7 +232,7 @@ async function backfillPage(context: FolderContext, size: number): Promise<numbe
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */
 export function nextToBackfill(state: AccountState, now: number): FolderRecord | null {
   const open = [...state.folders.values()].filter(
-    (folder) => !isLeftAlone(folder, now) && (folder.cursor?.backfillBelow ?? 0) > 1,
+    (folder) => !isParked(folder, now) && (folder.cursor?.backfillBelow ?? 0) > 1,
   )
   const rank = (path: string, use: string | null) => (path === 'INBOX' ? 0 : use === '\\Sent' ? 1 : 2)
   return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0] ?? null
@@ -240,5 +240,5 @@ export function nextToBackfill(state: AccountState, now: number): FolderRecord |
 
 /** Every selectable folder has been opened and read to its end (those that are set aside do not hold this up). */
 function isComplete(state: AccountState, now: number): boolean {
-  return state.folders.values().every((folder) => isSetAside(folder, now) || folder.completeAt !== null)
+  return state.folders.values().every((folder) => isParkedLong(folder, now) || folder.completeAt !== null)
 }

@@ -4,7 +4,7 @@
  * By then the message has turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever
  * UID, is not reported.
  */
-import { isSetAside } from './absent.ts'
+import { isParkedLong } from './absent.ts'
 import type { SyncBatch } from '../store/port.ts'
 import type { FolderCursor, GonePlacement, MessageRecord, Place } from '../store/records.ts'
 import { planGone } from './plan.ts'
@@ -98,7 +98,7 @@ function isReading(
 ): boolean {
   return folders.values().some((folder) => {
     const { cursor, completeAt } = folder
-    return !isSetAside(folder, now) && cursor !== null && completeAt === null && which(cursor)
+    return !isParkedLong(folder, now) && cursor !== null && completeAt === null && which(cursor)
   })
 }
 

@@ -1,10 +1,9 @@
 /**
- * Folders that are not as the index has them, until the watching session has read them: it alone reads. The marks of
- * one folder merge. What an API call waits for is read first, the others in the order in which they were found. The
- * mark of a folder that is left alone (absent.ts) stays until its time comes; of a folder that is set aside the mark
- * is not waited for.
+ * Marks of dirty folders: folders that differ from the index, until the watching session, the only reader, has read
+ * them. The marks of one folder merge. Folders that API calls wait for are read first, the others in the order of their
+ * marks. The mark of a parked folder (absent.ts) stays until its time comes; nothing waits for one that is parked long.
  */
-import { isLeftAlone, isSetAside } from './absent.ts'
+import { isParked, isParkedLong } from './absent.ts'
 
 /** UIDs whose flags are in doubt. */
 export type Touched = readonly number[] | 'all'
@@ -13,10 +12,10 @@ type Call = PromiseWithResolvers<unknown>
 
 interface Mark {
   readonly path: string
-  /** Mail that came before this time is in the index. */
+  /** The folder's mail from before this time is in the index. */
   readonly since: number
   readonly mark: number
-  /** false = a command of ours is at work in the folder, and marks it once more at its end. */
+  /** false = a command of ours changes the folder, and marks it again at its end. */
   isDue: boolean
   /** UIDs that commands have touched. */
   touched: Touched
@@ -24,9 +23,9 @@ interface Mark {
   readonly calls: Call[]
 }
 
-/** `since`: see Mark, of marks that are made now. */
+/** `since`: Mark.since of new marks. `ended` is called after each reading. */
 function createMarks(since: () => number, ended: () => void) {
-  /** By path, in the order in which they were found. */
+  /** By path, in the order of the marks. */
   const waiting = new Map<string, Mark>()
   const reading = new Set<Mark>()
   let newest = 0
@@ -42,7 +41,7 @@ function createMarks(since: () => number, ended: () => void) {
     mark: (): number => newest,
     all: (): Mark[] => [...waiting.values(), ...reading],
     first: (which: (mark: Mark) => boolean): string | undefined => waiting.values().find(which)?.path,
-    /** Reads the folder. Where that fails the mark stays. */
+    /** Reads the folder. The mark stays when `work` rejects. */
     async reading(path: string, work: (touched: Touched) => Promise<void>): Promise<void> {
       const mine = of(path)
       waiting.delete(path)
@@ -58,7 +57,7 @@ function createMarks(since: () => number, ended: () => void) {
       }
     },
     isMarked: (path: string): boolean => waiting.has(path),
-    /** There is no such folder: the mark stays only for calls that have come since. */
+    /** The folder is gone: its mark stays only while calls wait for it. */
     forget(path: string): void {
       if (waiting.get(path)?.calls.length === 0) waiting.delete(path)
     },
@@ -68,7 +67,6 @@ function createMarks(since: () => number, ended: () => void) {
 function createEnds() {
   let end = Promise.withResolvers<unknown>()
   return {
-    /** Resolves at the next end. */
     next: (): Promise<unknown> => end.promise,
     end(): void {
       end.resolve(null)
@@ -77,8 +75,8 @@ function createEnds() {
   }
 }
 
-/** `isNow`: whether the folder is left alone, or set aside, now. */
-export function createMoved(isNow: (path: string, which: typeof isLeftAlone) => boolean) {
+/** `isNow`: whether the folder is parked, or parked long, now. */
+export function createMoved(isNow: (path: string, which: typeof isParked) => boolean) {
   let lists: Call[] = []
   let lookedAt = Number.NEGATIVE_INFINITY
   let closed: Error | null = null
@@ -93,12 +91,12 @@ export function createMoved(isNow: (path: string, which: typeof isLeftAlone) => 
     wake()
     await call.promise
   }
-  const awaited = (): Mark[] => all().filter(({ path }) => !isNow(path, isSetAside))
+  const awaited = (): Mark[] => all().filter(({ path }) => !isNow(path, isParkedLong))
   const isSettled = (mark: number): boolean =>
     lookedAt !== Number.NEGATIVE_INFINITY && awaited().every((one) => one.mark > mark)
   return {
     ...marks,
-    /** Our command is about to change the folder: what leaves another one meanwhile may come here. */
+    /** Our command is about to change the folder: a message that leaves another folder may come here. */
     expect: (path: string): void => void Object.assign(of(path), { isDue: isCalled(of(path)) }),
     /** Resolves when a reading of the folder that begins after this call has ended. Rejects as the reading does. */
     read(path: string, touched: Touched = []): Promise<void> {
@@ -115,34 +113,34 @@ export function createMoved(isNow: (path: string, which: typeof isLeftAlone) => 
       lists = []
       if (taken.length > 0) await answer(taken, work)
     },
-    /** All folders have been looked at in this session, and those that were marked by then are in the index. */
+    /** All folders have been polled in this session, and those marked up to `mark` have been read. */
     isSettled,
-    /** Resolves when they are. */
+    /** Resolves when `isSettled`. */
     async settled(mark: number): Promise<void> {
       while (!isSettled(mark)) await readings.next()
     },
-    /** `begunAt`: found by a look at all folders that began then. */
+    /** Marks the folders. `begunAt`: they are the result of a poll of all folders that began then. */
     found(paths: readonly string[], begunAt = lookedAt): void {
       for (const path of paths) of(path)
       lookedAt = begunAt
       readings.end()
       wake()
     },
-    /** The listener is called when there may be something to read. One listener, the newest. */
+    /** Called when there may be something to read. Only the last registered listener is called. */
     onFound: (listener: () => void): void => void (wake = listener),
     /** A call waits for the folder, or for the list. */
     isCalled: (): boolean => lists.length > 0 || all().some(isCalled),
     firstCalled: (): string | undefined => first(isCalled),
-    first: (): string | undefined => first(({ path, isDue }) => isDue && !isNow(path, isLeftAlone)),
-    /** When the last look at all folders began, in ms since 1970; -Infinity = there was none in this session. */
+    first: (): string | undefined => first(({ path, isDue }) => isDue && !isNow(path, isParked)),
+    /** When the last poll of all folders began, in ms since 1970; -Infinity = this session has polled none. */
     get lookedAt(): number {
       return lookedAt
     },
-    /** Mail that was moved between folders before this time is in the index at its new place, in ms since 1970. */
+    /** In ms since 1970: the index has all moves between folders from before this time. */
     get settledAt(): number {
       return Math.min(lookedAt, ...awaited().map(({ since }) => since))
     },
-    /** The connections are closed: nobody reads any more. */
+    /** The connections are closed: all calls reject. */
     end(error: Error): void {
       closed = error
       for (const { reject } of [...lists, ...all().flatMap(({ calls }) => calls)]) reject(error)

@@ -6,7 +6,7 @@ import { freshCursor } from '../store/rows.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { isSetAside, saysGone } from './absent.ts'
+import { isParkedLong, isFolderGone } from './absent.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
@@ -97,7 +97,7 @@ export function createFolderPoll(context: SyncContext) {
 
 /** The earliest of these times, of the folders that are read. */
 function firstOf({ state, deps }: SyncContext, times: ReadonlyMap<string, number>): number {
-  const read = [...state.folders.values()].filter((folder) => !isSetAside(folder, deps.now()))
+  const read = [...state.folders.values()].filter((folder) => !isParkedLong(folder, deps.now()))
   return Math.min(...read.map(({ id }) => times.get(id) ?? 0))
 }
 
@@ -125,8 +125,8 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
   try {
     return await takeStatus(context, folder, await session.status(folder.path))
   } catch (error) {
-    if (saysGone(error) && folder.cursor !== null) state.absent.say(folder.path)
-    if (saysGone(error) || isAppError(error, 'not_found')) return 'missing'
+    if (isFolderGone(error) && folder.cursor !== null) state.absent.reportMissing(folder.path)
+    if (isFolderGone(error) || isAppError(error, 'not_found')) return 'missing'
     if (isAppError(error, 'server_refused')) return false
     throw error
   }
@@ -162,7 +162,7 @@ function lackedBy({ folders }: AccountState, listed: readonly ListedMailbox[]): 
  */
 async function findGone(context: SyncContext, listed: readonly ListedMailbox[]): Promise<Set<string>> {
   const { session, state } = context
-  const said = state.absent.takeSaid()
+  const said = state.absent.drainReportedMissing()
   const shown = new Map(listed.map((mailbox) => [mailbox.path, mailbox]))
   const isFull = listed.some(({ byName }) => !byName)
   const lacked = lackedBy(state, listed)
@@ -195,7 +195,7 @@ async function isGone(session: Session, path: string, shown: ListedMailbox | 'un
     await session.status(path)
     return false
   } catch (error) {
-    if (saysGone(error)) return true
+    if (isFolderGone(error)) return true
     if (isAppError(error, 'not_found')) return shown === 'unlisted'
     if (!isAppError(error, 'server_refused')) throw error
     return typeof shown === 'object' && !shown.selectable
@@ -263,7 +263,7 @@ function emptyCursor({ state, session, deps }: SyncContext, { path, selectable, 
  * unchanged. Without modseqs a changed UNSEEN shows that flags changed; the first UNSEEN is compared with the index.
  */
 function isMoved({ deps, state, session }: SyncContext, folder: FolderRecord, status: MailboxStatus | null): boolean {
-  if (isSetAside(folder, deps.now())) return false
+  if (isParkedLong(folder, deps.now())) return false
   const { cursor } = folder
   if (cursor === null || isDue({ deps, session }, folder)) return true
   if (status === null) return false
@@ -283,7 +283,7 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   return [...state.folders.values()].flatMap((folder) => {
     const { path, cursor } = folder
     const isSilent = path !== 'INBOX' && cursor !== null && !hasModseqs(session, cursor)
-    return isSilent && !isSetAside(folder, deps.now()) ? [path] : []
+    return isSilent && !isParkedLong(folder, deps.now()) ? [path] : []
   })
 }
 

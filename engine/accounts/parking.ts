@@ -6,7 +6,7 @@
  */
 import { type AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderRecord } from '../store/records.ts'
-import { isGoneMeanwhile, retryMs, saysGone } from './absent.ts'
+import { isGoneMeanwhile, retryMs, isFolderGone } from './absent.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 
 const parkAfter = 3
@@ -45,8 +45,8 @@ export function createParking(sync: SyncDeps, state: AccountState) {
   async function putOff(folder: FolderRecord, error: AppError): Promise<void> {
     const { path, cursor } = folder
     const failures = folder.failures + 1
-    if (saysGone(error)) {
-      if (cursor !== null) state.absent.say(path)
+    if (isFolderGone(error)) {
+      if (cursor !== null) state.absent.reportMissing(path)
       // The list says what became of it, also of one that was never opened.
       state.askLook()
     }

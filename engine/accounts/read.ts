@@ -60,7 +60,7 @@ interface Reading {
   readonly reasons: Map<number, string>
 }
 
-/** Halves the missing UIDs until all readable messages are read: 2·log2(n) extra commands at most per poison message. */
+/** Halves the missing UIDs until all readable messages are read: 2·log2(n) more commands at most per poison message. */
 async function readInto(reading: Reading, uids: readonly number[]): Promise<void> {
   const { session, found, reasons } = reading
   const [first] = uids

@@ -9,7 +9,7 @@ import type { FolderRecord, MessageRecord, Placement } from '../../store/records
 import { isView } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
 import { withinTime } from '../../waits.ts'
-import { isGivenUp, saysGone, tellsLost } from '../absent.ts'
+import { isUnawaited, isFolderGone, isFolderLost } from '../absent.ts'
 import { reportGone } from '../departures.ts'
 import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox } from '../session-types.ts'
@@ -221,12 +221,12 @@ export function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
   })
 }
 
-export type Here = Pick<SyncContext, 'state' | 'session'>
+export type CommandContext = Pick<SyncContext, 'state' | 'session'>
 
 type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
 
 /** Has the folder read; until then it is not known where its mail is. */
-function lost({ state }: Here, { path }: Place, cause?: unknown): AppError {
+function lost({ state }: CommandContext, { path }: Place, cause?: unknown): AppError {
   state.moved.found([path])
   return readAnew(path, cause)
 }
@@ -235,12 +235,12 @@ function lost({ state }: Here, { path }: Place, cause?: unknown): AppError {
  * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the
  * place was read from: it is gone, or numbered anew, and the UID may be another message's.
  */
-async function selectPlace(here: Here, at: Place, refresh = false): Promise<void> {
+async function selectPlace(here: CommandContext, at: Place, refresh = false): Promise<void> {
   const { session } = here
   const opened = refresh ? session.select(at.path, { refresh }) : selectKnowing(session, at.path, at.uid)
   const { uidValidity } = await opened.catch((error: unknown) => {
-    if (saysGone(error)) here.state.absent.say(at.path)
-    throw tellsLost(error) ? lost(here, at, error) : error
+    if (isFolderGone(error)) here.state.absent.reportMissing(at.path)
+    throw isFolderLost(error) ? lost(here, at, error) : error
   })
   if (uidValidity !== null && uidValidity !== at.uidValidity) throw lost(here, at)
 }
@@ -251,7 +251,7 @@ async function selectPlace(here: Here, at: Place, refresh = false): Promise<void
  * only so too.
  */
 export async function inPlace<T>(
-  here: Here,
+  here: CommandContext,
   at: Place,
   work: () => Promise<T | null>,
   refresh = false,
@@ -267,8 +267,8 @@ export async function inPlace<T>(
   return done
 }
 
-async function explain(here: Here, at: Place, error: unknown): Promise<never> {
-  if (!tellsLost(error)) throw error
+async function explain(here: CommandContext, at: Place, error: unknown): Promise<never> {
+  if (!isFolderLost(error)) throw error
   if (here.session.closed) throw lost(here, at, error)
   await selectPlace(here, at, true).catch((now: unknown) => {
     throw here.session.closed ? lost(here, at, error) : now
@@ -278,7 +278,7 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
 
 /** The index may lack mail of this folder. A folder that is given up is not read. */
 export function isBeingRead(folder: FolderRecord): boolean {
-  return folder.completeAt === null && !isGivenUp(folder, Date.now())
+  return folder.completeAt === null && !isUnawaited(folder, Date.now())
 }
 
 /** In a view of all mail. */

@@ -17,7 +17,15 @@ import type { Chunk, FlagsOf, FromWhole } from '../session-types.ts'
 import { areWhole, fetchTogether, statedSize } from '../texts.ts'
 import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
-import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
+import {
+  type CommandDeps,
+  type CommandContext,
+  inPlace,
+  isReadAnew,
+  notThere,
+  onLink,
+  unlessRefused,
+} from './placed.ts'
 import type { Session } from '../session/index.ts'
 
 const headerMaxBytes = 4 * 1_048_576
@@ -65,7 +73,8 @@ export function readCommands(deps: CommandDeps) {
       if (cursor === null) return noMatches
       const { uidValidity } = cursor
       const all = { path: folder.path, uidValidity, uid: Infinity }
-      const search = (here: Here): Promise<number[] | null> => inPlace(here, all, () => here.session.searchBody(text))
+      const search = (here: CommandContext): Promise<number[] | null> =>
+        inPlace(here, all, () => here.session.searchBody(text))
       const uids = (await onLink(deps, folder.accountId, search)) ?? []
       return {
         count: uids.length,
@@ -143,7 +152,11 @@ function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
   return groups.values()
 }
 
-function fetchGroup(here: Here, { at, sections, messages }: Group, maxBytes: number): Promise<ManyParts | null> {
+function fetchGroup(
+  here: CommandContext,
+  { at, sections, messages }: Group,
+  maxBytes: number,
+): Promise<ManyParts | null> {
   const highest = { ...at, uid: Math.max(...messages.keys()) }
   return inPlace(here, highest, () => fetchTogether(here.session, messages, sections, maxBytes))
 }

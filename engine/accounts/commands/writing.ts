@@ -63,12 +63,12 @@ export function writeCommands(deps: CommandDeps) {
         if (removed === 0 && (from === null || places.length === 0)) throw notFound('message', message.id)
       }),
     /** Answers the id of the message; null when the server does not say where it lies, or the index lacks it yet. */
-    async append(to: FolderRecord, letter: Letter): Promise<string | null> {
+    async append(to: FolderRecord, request: AppendRequest): Promise<string | null> {
       const act = async (context: WriteContext): Promise<Placed> => {
         await openFirst(context.state, to.path)
-        return appendTo(context, to, letter)
+        return appendTo(context, to, request)
       }
-      const { newUid, uidValidity } = await writing(deps, to.accountId, act, letter.literal)
+      const { newUid, uidValidity } = await writing(deps, to.accountId, act, request.literal)
       if (newUid === null || uidValidity === null) return null
       const known = await knownThere(deps.sync.store, { folderId: to.id, uidValidity, uid: newUid })
       return known?.messageId ?? null
@@ -90,15 +90,15 @@ export function writeCommands(deps: CommandDeps) {
   }
 }
 
-export interface Letter {
+export interface AppendRequest {
   readonly literal: Upload
   readonly flags: readonly string[]
   readonly internalDate: number
 }
 
 /** Precondition: the folder has been opened before, so that the message counts as new mail. */
-export async function appendTo(context: WriteContext, to: FolderRecord, letter: Letter): Promise<Placed> {
-  const { literal, flags, internalDate } = letter
+export async function appendTo(context: WriteContext, to: FolderRecord, request: AppendRequest): Promise<Placed> {
+  const { literal, flags, internalDate } = request
   context.touch(to.path)
   return context.session.append(to.path, literal, flags, internalDate).catch((error: unknown) => {
     throw isAppError(error, 'not_found') ? folderGone(to, error) : error
