@@ -1,6 +1,6 @@
 /**
  * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work. API
- * calls run here, one at a time; nothing that it shows is stored.
+ * calls run here, one at a time; the index is never written from it.
  */
 import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
@@ -15,7 +15,7 @@ export type Lane = ReturnType<typeof createLane>
 export function createLane(concurrency = 1) {
   const queue = new PQueue({ concurrency })
   return {
-    /** Runs work when its turn comes. `signal` ends the wait for the turn: work under way has deadlines of its own. */
+    /** Runs work when its turn comes. `signal` ends the wait for the turn, not the work. */
     run: <T>(work: () => Promise<T>, priority: Priority = 'api', signal?: AbortSignal): Promise<T> =>
       queue.add(work, { priority: priority === 'api' ? 1 : 0, ...(signal && { signal }) }),
     get pending() {
@@ -25,12 +25,12 @@ export function createLane(concurrency = 1) {
   }
 }
 
-/** The link was closed before the work began: it may be done over the link that follows. */
+/** Whether the link was closed before the work began: the next link may do the work. */
 export function notBegun(error: unknown): boolean {
   return isAppError(error, 'account_unavailable') && error.details['begun'] === false
 }
 
-/** The link was closed, before or while it did the work. */
+/** Whether the link was closed before or during the work. */
 export function wasRenewed(error: unknown): boolean {
   return isAppError(error, 'account_unavailable') && 'begun' in error.details
 }
@@ -91,7 +91,7 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
     try {
       return await work(await ready())
     } catch (error) {
-      // A session that we closed ourselves was not lost.
+      // Our own closing of the session is no network failure.
       if (ended.signal.aborted && isAppError(error, 'network')) throw renewed(true, error)
       throw error
     } finally {
@@ -99,13 +99,13 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
     }
   }
 
-  /** `moreMs`: work that has begun is waited for so much longer. */
+  /** `moreMs`: further time for work that has begun. */
   const run = <T>(work: Work<T>, priority: Priority = 'api', moreMs = 0): Promise<T> =>
     inTime(waitMs, moreMs, (begun, signal) => lane.run(() => turn(work, begun), priority, signal))
 
   return {
     ...{ run, depth: lane.depth },
-    /** Work under way or waiting rejects with `account_unavailable`: another link follows this one. See `notBegun`. */
+    /** Work under way or waiting rejects with `account_unavailable`, see `notBegun`. */
     async close(): Promise<void> {
       ended.abort(renewed(false))
       clearTimeout(timer)
@@ -116,25 +116,19 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
 
 type Begin<T> = (begun: () => void, signal?: AbortSignal) => Promise<T>
 
-/**
- * The answer, or `timeout`. Work whose turn has not come by then is not begun any more; other work goes on, only no
- * longer waited for.
- */
+/** The work's result, or `timeout`. Late work that is still waiting never begins; late work under way goes on. */
 async function inTime<T>(waitMs: number, moreMs: number, begin: Begin<T>): Promise<T> {
   const unbegun = new AbortController()
   let waiting = true
-  const answer = begin(() => {
-    waiting = false
-  }, unbegun.signal)
+  const begun = (): void => void (waiting = false)
+  const answer = begin(begun, unbegun.signal)
   return withinTime(waitMs, answer, () => {
-    if (waiting) {
-      const late = busy()
-      unbegun.abort(late)
-      throw late
-    }
-    return withinTime(moreMs, answer, () => {
-      throw late(`the mail server did not answer within ${Math.round((waitMs + moreMs) / 1000)} s`)
-    })
+    if (!waiting)
+      return withinTime(moreMs, answer, () => {
+        throw late(`the mail server did not answer within ${Math.round((waitMs + moreMs) / 1000)} s`)
+      })
+    unbegun.abort(busy())
+    throw unbegun.signal.reason as AppError
   })
 }
 

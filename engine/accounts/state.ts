@@ -1,7 +1,7 @@
 /**
- * What one account's workers share while its actor lives: the account as last claimed, its folders with their cursors,
- * hints of our own commands, and the one place where batches are written. Writers queue up here, so that cursors and
- * sequence numbers have one owner.
+ * The state of one account while its actor lives: the account as last claimed, its folders with their cursors, and the
+ * hints of our own commands. All batches are written here, one at a time, so that cursors and sequence numbers have one
+ * owner.
  */
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
@@ -9,8 +9,8 @@ import { folderNamer } from '../messages/names.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
-import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
-import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
+import type { Store, SyncBatch } from '../store/port.ts'
+import type { AccountRecord, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { createExclusive, withinTime } from '../waits.ts'
 import { createMoved } from './dirty-folders.ts'
 import { createAbsent, goneMeanwhile } from './absent.ts'
@@ -29,31 +29,28 @@ export interface SyncDeps {
   readonly tracing?: Pick<Tracing, 'message'>
   readonly budget: Pick<Budget, 'take'>
   readonly now: () => number
-  /** The turns of all accounts' batches: a batch with its callback rows is in memory only while it is written. */
+  /** Bounds the batches of all accounts that are in memory, with their callback rows, at a time. */
   readonly writing: Pick<Lane, 'run' | 'depth'>
 }
 
-/** A batch before the cursor's neighbours are filled in; what is absent is empty. */
-export interface BatchParts {
+/** The parts of a batch that differ; absent = empty. */
+export interface BatchParts extends Partial<
+  Pick<SyncBatch, 'added' | 'flagUpdates' | 'vanished' | 'reported' | 'contacts'>
+> {
   readonly cursor: FolderCursor
-  readonly added?: readonly AddedMessage[]
-  readonly flagUpdates?: readonly FlagUpdate[]
-  readonly vanished?: readonly number[]
-  readonly reported?: SyncBatch['reported']
   readonly changes?: readonly PlannedChange[]
-  /** Added without a change: see ChangeListener.planOld. */
+  /** Messages that are added without a change: see ChangeListener.planOld. */
   readonly old?: readonly MessageRecord[]
-  readonly contacts?: readonly ContactDelta[]
 }
 
 /** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
 type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
-/** What the session that watches is asked by the others. */
+/** The watching session, for the others. */
 interface Watcher {
-  /** A folder is not as the index has it: all are looked at soon. */
+  /** A folder differs from the index: all folders are polled soon. */
   readonly look: () => void
-  /** Something happens in the account (mail, an API call): it is polled more often. */
+  /** Mail has come, or an API call: the account is polled more often. */
   readonly stir: () => void
   /** When all folders are polled next, in ms since 1970. */
   readonly nextLookAt: () => number
@@ -63,7 +60,7 @@ interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
   readonly account: AccountRecord
-  /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
+  /** Change times never run backwards within an account, whatever the clock does: they order the deliveries. */
   stampedAt: number
   progressed: () => void
   /** The connections are closed. */
@@ -86,10 +83,10 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   return {
     account: claimed,
     hints: createHints(),
-    /** Nobody reads flags between two steps of a command: they may be half of what it does. */
+    /** No flags are read between two steps of a command. */
     flagsTurn: createExclusive(),
     absent: createAbsent(deps.now),
-    /** Some message had left its folder and was not told when departures were looked at last (departures.ts). */
+    /** The last look at departures has found one that was not due (departures.ts). */
     isHolding: false,
     /** By folder id: UNSEEN as the server reported it last. */
     reportedUnseen: new Map<string, number>(),
@@ -101,14 +98,14 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       for (const folder of listed) folders.set(folder.id, folder)
       ids = new Map(listed.map(({ path, id }) => [path, id]))
     },
-    /** What was stored of one folder alone: its counts, or that it is parked. */
+    /** Takes what was stored of one folder: its counts, or that it is parked. */
     change(folderId: string, stored: Partial<FolderRecord>): void {
       const folder = folders.get(folderId)
       if (folder !== undefined) folders.set(folderId, { ...folder, ...stored })
     },
     /**
-     * Writes one batch, one at a time per account, and tells the listener, after the work of `before`, which holds up
-     * no other batch. Rejects with `lease_lost` when another owner has taken the account over.
+     * Writes one batch, one at a time per account, then runs `before`, which holds up no other batch, then tells the
+     * listener. Rejects with `lease_lost` when another owner has taken the account over.
      */
     async commit(folderId: string, build: Build, before?: (applied: Applied) => Promise<void>): Promise<void> {
       const applied = await exclusive(() => deps.writing.run(() => write(inner, folderId, build)))
@@ -119,30 +116,25 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
         tell(inner, applied)
       }
     },
-    /**
-     * The listener is called for every batch written, and when a part of a long work has stored nothing: the sign that
-     * it goes on. One listener, the newest.
-     */
+    /** Called after every batch, and by `heard`. Only the last registered listener is called. */
     onProgress: (listener: () => void): void => void (inner.progressed = listener),
-    /** One watcher, the newest. */
+    /** Replaces the watcher. */
     watchedBy: (by: Watcher): void => void (watcher = by),
     askLook: (): void => watcher?.look(),
     stir: (): void => watcher?.stir(),
     nextLookAt: (): number => watcher?.nextLookAt() ?? Number.POSITIVE_INFINITY,
     moved,
-    /** Begins no more batches. Resolves when the last one is written, within the time of the store. */
+    /** Begins no more batches. Resolves when the last one is written, or after MAILROOM_STORE_TIMEOUT. */
     async end(error: Error): Promise<void> {
       inner.ended = error
       moved.end(error)
-      await withinTime(
-        deps.config.MAILROOM_STORE_TIMEOUT,
-        exclusive(() => Promise.resolve()),
-      )
+      const written = exclusive(() => Promise.resolve())
+      await withinTime(deps.config.MAILROOM_STORE_TIMEOUT, written)
     },
     hasEnded: (): boolean => inner.ended !== null,
     /** In ms since 1970. */
     beganAt: deps.now(),
-    /** The server has answered a part of a long work, perhaps without anything to store. */
+    /** Resets the sync deadline: the server is still answering. */
     heard: (): void => inner.progressed(),
     /** Runs between two batches. */
     exclusive,
