@@ -1,10 +1,9 @@
 /**
- * What the watching session reads besides the news of INBOX: folders that are not as the index has them, then old mail.
- * A folder that the server refuses does not hold up the others (parking.ts).
+ * The watching session's work besides INBOX: dirty folders, then backfill. A folder that the server refuses does not
+ * hold up the others (parking.ts).
  *
- * Back-fill reads what lay in a folder before it was first opened, newest first, a page at a time. Resumable: the
- * cursor's `backfillBelow` says how far it came. Each page has a place among those of all accounts; while the account
- * waits for one, the session listens.
+ * Backfill reads the mail that lay in a folder before its first SELECT, newest first, a page at a time, and resumes at
+ * the cursor's `backfillBelow`. Each page needs a place in a queue of all accounts; the session listens meanwhile.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAppError } from '../errors.ts'
@@ -21,15 +20,15 @@ import { readUids } from './read.ts'
 import { cursorOf, type FolderContext, quarantine, storeRead, type SyncContext } from './write.ts'
 import type { Session } from './session/index.ts'
 
-/** While a page is read the news of INBOX wait: after one that took longer the next ones are shorter. */
+/** INBOX waits while a page is read: after a page that took longer the next pages are shorter. */
 const pageMs = 1000
 const shortestPage = 10
 
 export interface BackgroundOptions {
   readonly host: KnownHost
-  /** Bounds how many accounts back-fill at once; a place is lent for one page. */
+  /** Bounds how many accounts backfill at once; a place is for one page. */
   readonly backfilling: FairQueue
-  /** Every folder has been read to its end; called once per actor. */
+  /** Called once per actor, when every folder is complete. */
   readonly onComplete: () => Promise<void>
 }
 
@@ -104,7 +103,7 @@ export function createBackground(
 
   async function readOld(folder: FolderRecord): Promise<boolean> {
     if (now() >= pausedUntil) void places.ask()
-    // The place may be there by now: IDLE need not begin before.
+    // A free place comes at once: the session need not enter IDLE before.
     await nextTurn()
     if (places.held === null) return false
     await readPage(folder, places.held)
@@ -112,7 +111,7 @@ export function createBackground(
   }
 
   return {
-    /** Reads one folder, or one page. Answers whether there was anything to do. */
+    /** Reads one folder, or one page. Returns whether there was anything to do. */
     async work(): Promise<boolean> {
       const path = moved.first() ?? nextToOpen(state, now())
       if (path !== undefined) {
@@ -129,7 +128,7 @@ export function createBackground(
     },
     /** Without asking for a place. */
     isDue: (): boolean => moved.isCalled() || moved.first() !== undefined || places.held !== null,
-    /** When there is something to do again, in ms since 1970: a pause is over, or a folder is no longer parked. */
+    /** When a pause ends, or the time of a parked folder, in ms since 1970. */
     get at(): number {
       const due = Array.from(state.folders.values(), ({ parkedUntil }) => parkedUntil ?? 0)
       return Math.min(...[pausedUntil, ...due].filter((at) => at > now()))
@@ -137,7 +136,7 @@ export function createBackground(
   }
 }
 
-/** Folders for calls, INBOX too. A call hears of a refusal: the folder is read again then as if it had been found. */
+/** Reads the folders that calls wait for, INBOX too. A refusal rejects the calls, and the folder stays marked. */
 export async function answerCalls(context: SyncContext): Promise<void> {
   const { moved } = context.state
   for (let path = moved.firstCalled(); path !== undefined; path = moved.firstCalled()) {
@@ -163,32 +162,32 @@ async function endable(session: Session, signal: AbortSignal, work: () => Promis
   return work().finally(() => signal.removeEventListener('abort', end))
 }
 
-/** All accounts of the host learn from a page of so many messages. */
+/** Adapts the page size of the host, for all its accounts. */
 function learnPage(host: KnownHost, messages: number, ms: number): void {
   if (ms > pageMs) host.page = Math.max(shortestPage, Math.floor(messages / 2))
   else if (ms < pageMs / 4) host.page = Math.max(host.page, 2 * messages)
 }
 
-/** Catches up with the folder, and reads its newest page where nothing was read yet. */
+/** Catches up with the folder, and backfills its first page. */
 export async function catchUpFirst(context: SyncContext, path: string, touched: Touched = []): Promise<void> {
   await catchUp(context, path, touched)
   const folder = context.state.folderByPath(path)
   if (folder !== null) await backfillFirst({ ...context, folderId: folder.id })
 }
 
-/** The newest page of a folder of which nothing was read yet; what it has from then on is enough to show. */
+/** Backfills the newest page of a folder whose backfill has not begun. */
 export async function backfillFirst(context: FolderContext): Promise<void> {
   const { backfillBelow, uidNext } = cursorOf(context)
   if (backfillBelow > 1 && backfillBelow === uidNext)
     await backfillPage(context, context.deps.config.MAILROOM_SYNC_BATCH)
 }
 
-/** Opens the folder, and reads a page. A folder that is numbered anew is caught up instead. */
+/** Selects the folder, and reads a page; a folder with a changed UIDVALIDITY is caught up instead. */
 export async function backfillOpened(context: FolderContext, size: number): Promise<number> {
   const { session, state, folderId } = context
   const path = state.folders.get(folderId)?.path ?? ''
   const cursor = cursorOf(context)
-  // A server without modseqs gives flags as of the last news that it told.
+  // A server without modseqs gives the flags of the time of its last untagged responses.
   if (session.selected?.path === path && !hasModseqs(session, cursor)) await session.noop()
   if (path === 'INBOX') await openInbox(context)
   const { uidValidity } = await session.select(path)
@@ -196,18 +195,18 @@ export async function backfillOpened(context: FolderContext, size: number): Prom
     await catchUp(context, path)
     return size
   }
-  // A crash may have come between the cursor and that.
+  // A crash may have come between the new cursor and `forget`.
   if (cursor.remapSince !== undefined) await forget(context, folderId, cursor.uidValidity)
   return backfillPage(context, size)
 }
 
-/** Reads the newest messages that were not read yet, `size` of them at most. Answers how many. */
+/** Reads the newest unread messages, `size` of them at most. Returns how many. */
 async function backfillPage(context: FolderContext, size: number): Promise<number> {
   const { session } = context
   const { backfillBelow, exists, uidNext } = cursorOf(context)
   let from = backfillBelow
   let found: readonly number[] = []
-  // So many UIDs have about two pages.
+  // The first range has about two pages.
   for (let width = Math.ceil((2 * size * uidNext) / Math.max(1, exists)); found.length === 0 && from > 1; width *= 2) {
     const to = from - 1
     from = Math.max(1, from - width)
@@ -229,7 +228,7 @@ async function backfillPage(context: FolderContext, size: number): Promise<numbe
   return uids.length
 }
 
-/** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */
+/** The next folder to backfill: INBOX, then Sent, then the others as listed. */
 export function nextToBackfill(state: AccountState, now: number): FolderRecord | null {
   const open = [...state.folders.values()].filter(
     (folder) => !isParked(folder, now) && (folder.cursor?.backfillBelow ?? 0) > 1,
@@ -238,7 +237,7 @@ export function nextToBackfill(state: AccountState, now: number): FolderRecord |
   return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0] ?? null
 }
 
-/** Every selectable folder has been opened and read to its end (those that are set aside do not hold this up). */
+/** Whether every folder is complete, except those that are parked long. */
 function isComplete(state: AccountState, now: number): boolean {
   return state.folders.values().every((folder) => isParkedLong(folder, now) || folder.completeAt !== null)
 }

@@ -1,6 +1,6 @@
 /**
- * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is
- * asked for once more before it counts as gone.
+ * Compares the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is
+ * asked for again before its message counts as gone.
  */
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
@@ -27,7 +27,7 @@ import {
 const newestWindow = 500
 const window = 1000
 
-/** CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
+/** CONDSTORE: stores flags that changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
 export async function flagsSince(context: FolderContext, highest: string | null): Promise<void> {
   const before = cursorOf(context).highestModseq
   const { seen, isWhole } = await takeFlags(context, '1:*', before)
@@ -37,7 +37,7 @@ export async function flagsSince(context: FolderContext, highest: string | null)
   if (next !== before) await moveCursor(context, (newest) => ({ ...newest, highestModseq: next }))
 }
 
-/** All in windows, or the newest window alone. */
+/** Compares the flags of the newest window, or of all windows. */
 export async function compareFlags(context: FolderContext, which: 'newest' | 'all'): Promise<void> {
   const cursor = cursorOf(context)
   const lowest = Math.max(1, cursor.backfillBelow)
@@ -49,15 +49,11 @@ export async function compareFlags(context: FolderContext, which: 'newest' | 'al
   }
 }
 
-/** Those of these UIDs. */
 export async function compareFlagsOf(context: FolderContext, uids: readonly number[]): Promise<void> {
   if (uids.length > 0) await takeFlags(context, toSet(uids))
 }
 
-/**
- * Asks the server for flags and stores those that the index has otherwise. Nothing is stored of an answer that is not
- * whole, as the server had more than is held at once.
- */
+/** Fetches flags and stores the changed ones; none when the answer is cut at the bound of memory (isWhole = false). */
 function takeFlags(context: FolderContext, range: string, since?: string) {
   return context.state.flagsTurn(async () => {
     let isWhole = true as boolean
@@ -76,18 +72,21 @@ function storeFlags(context: FolderContext, flags: readonly FlagsOf[]): Promise<
   })
 }
 
+/** Whether a command of ours takes the message away. */
+function isTakenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderId'>, uid: number): boolean {
+  const { uidValidity } = cursorOf({ state, folderId })
+  return state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
+}
+
 /** null = nothing to store. */
 async function flagParts(
   context: FolderContext,
   folder: FolderRecord,
   seen: readonly FlagsOf[],
 ): Promise<Omit<BatchParts, 'cursor'> | null> {
-  const cursor = cursorOf(context)
-  const { uidValidity } = cursor
-  // A session may still show what we have taken away, as \Deleted.
-  const isAway = ({ uid }: FlagsOf): boolean =>
-    context.state.hints.departures.get({ folderId: folder.id, uidValidity, uid }) !== undefined
-  const flags = seen.filter((one) => !isAway(one))
+  const { uidValidity } = cursorOf(context)
+  // A session may still show a message that we have taken away, as \Deleted.
+  const flags = seen.filter(({ uid }) => !isTakenByUs(context, uid))
   if (flags.length === 0) return null
   const uids = flags.map(({ uid }) => uid)
   const known = await knownAt(context, uids)
@@ -99,30 +98,23 @@ async function flagParts(
 }
 
 /**
- * Compares UIDs in the range that the index claims to know. `exists`: the server's count. Answers how many vanished
- * that we have not taken away ourselves.
+ * Compares UIDs in the range that the index claims to know. `exists`: the server's count. Returns how many messages
+ * vanished that no command of ours took away.
  */
 export async function compareUids(context: FolderContext, exists: number): Promise<number> {
   const { session, deps, folderId } = context
   const { vanished, unknown, unread } = await differences(context, cursorOf(context), exists)
   await takeOut(context, vanished, exists - unread)
-  // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
+  // Our own EXPUNGE may have removed them since; NOOP shows that to this connection.
   if (unknown.length > 0) await session.noop()
   await readUnknown(context, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return byOthers(context, vanished)
-}
-
-/** How many of the messages that vanished no command of ours takes away. */
-function byOthers({ state, folderId }: FolderContext, vanished: readonly KnownUid[]): number {
-  const { uidValidity } = cursorOf({ state, folderId })
-  const isOurs = (uid: number): boolean => state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
-  return vanished.filter(({ uid }) => !isOurs(uid)).length
+  return vanished.filter(({ uid }) => !isTakenByUs(context, uid)).length
 }
 
 /**
- * Takes out the messages that the server has named as vanished (QRESYNC), where a SEARCH agrees: the counts add up
- * then, and UIDs need not be compared. Answers how many vanished that we do not take away ourselves.
+ * Removes the messages that the server has reported as VANISHED (QRESYNC), where a SEARCH agrees: the counts then add
+ * up without a comparison of UIDs. Returns how many messages vanished that no command of ours took away.
  */
 export async function takeVanished(context: FolderContext): Promise<number> {
   const named = await context.session.takeVanished()
@@ -133,7 +125,7 @@ export async function takeVanished(context: FolderContext): Promise<number> {
   const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
   if (vanished.length === 0) return 0
   await takeOut(context, vanished, exists - vanished.length)
-  return byOthers(context, vanished)
+  return vanished.filter(({ uid }) => !isTakenByUs(context, uid)).length
 }
 
 /** Where index and server differ, in the range that the index claims to know. */
@@ -142,14 +134,14 @@ interface Differences {
   readonly vanished: readonly KnownUid[]
   /** On the server alone. */
   readonly unknown: readonly number[]
-  /** Mail above the cursor that `exists` counts: it is added to the cursor's count when it is read. */
+  /** Messages above the cursor that `exists` counts: the cursor counts them when they are read. */
   readonly unread: number
 }
 
-/** UIDs that are compared at once: between two steps others have their turn. */
+/** UIDs that are compared in one turn of the event loop. */
 const step = 5000
 
-/** How wide a range of UIDs is that has about a step of these messages. */
+/** The width of a range of UIDs with about `step` of these messages. */
 const widthOf = (from: number, below: number, messages: number): number =>
   Math.ceil((below - from) / Math.ceil(Math.max(1, messages) / step))
 
@@ -159,7 +151,6 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
   const quarantined = new Set(cursor.quarantined)
   const vanished: KnownUid[] = []
   const unknown: number[] = []
-  // No more UIDs in a step than the server shows in one.
   const width = widthOf(from, cursor.uidNext, Math.max(present.length, cursor.exists))
   let at = 0
   for (let low = from; low < cursor.uidNext;) {
@@ -173,12 +164,12 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
     low = end
   }
   const above = present.length - at
-  // While older mail is not read, how many lie below is not known.
+  // Before the end of the backfill the number of messages below the cursor is not known.
   const below = from > 1 ? exists : at
   return { vanished, unknown, unread: Math.min(Math.max(0, exists - below), above) }
 }
 
-/** Gone is what a second SEARCH and a FETCH leave out too. */
+/** Returns the UIDs that a second SEARCH and a FETCH leave out too. */
 async function confirmGone({ session }: FolderContext, suspects: readonly number[]): Promise<number[]> {
   if (suspects.length === 0) return []
   await session.noop()
@@ -193,20 +184,17 @@ async function takeOut(context: FolderContext, vanished: readonly KnownUid[], ex
   const { deps } = context
   const pages = vanished.length === 0 ? [[]] : [...batchesOf(deps, vanished)]
   for (const page of pages) {
-    // The old count leads the next start to the rows of the other pages, should the process end here.
+    // After a crash between two pages the old count leads to another comparison.
     const counted = page === pages.at(-1) ? { exists, syncedAt: deps.now() } : {}
     await commit(context, (cursor) => ({ cursor: { ...cursor, ...counted }, vanished: page.map(({ uid }) => uid) }))
   }
 }
 
-/** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */
+/** Reads UIDs below the cursor that the index lacks: a server left them out earlier, or reused them (identity.ts). */
 async function readUnknown(context: FolderContext, uids: readonly number[]): Promise<void> {
   for (const page of batchesOf(context.deps, uids)) {
-    await note(
-      context,
-      page.map((uid) => ({ uid })),
-      false,
-    )
+    const uses = page.map((uid) => ({ uid }))
+    await note(context, uses, false)
     await readMissing(context, page)
   }
 }
@@ -225,7 +213,7 @@ function note(
   })
 }
 
-/** Reads UIDs below the cursor that it awaits. What still cannot be read is quarantined. */
+/** Reads these UIDs below the cursor, and quarantines the poison. */
 export async function readMissing(context: FolderContext, uids: readonly number[]): Promise<void> {
   const ascending = [...uids].sort((a, b) => a - b)
   for (const page of batchesOf(context.deps, ascending)) {
@@ -244,17 +232,17 @@ export async function readMissing(context: FolderContext, uids: readonly number[
 }
 
 /**
- * A UID that holds another message than the index has there, under the same UIDVALIDITY, which the RFC forbids: a
- * mailbox restored from a backup, a server without a memory. Its predecessor is reported as gone, and the message as
- * what it is. Looked for at the newest known UID, which every reading of new mail brings along; what is found there
- * leads to those before it. `newest`: a message below the cursor's UIDNEXT, as the server has it now.
+ * Finds UIDs that hold another message than in the index, under the same UIDVALIDITY (RFC 3501 §2.3.1.1 forbids it):
+ * after a mailbox was restored from a backup, and on a server without a memory. The former message is reported as gone,
+ * the new one as new. A difference at the newest known UID leads to a search among the UIDs before it. `newest`: a
+ * message below the cursor's UIDNEXT, as the server has it now.
  */
 export async function checkReuse(context: FolderContext, newest: FetchedMessage): Promise<void> {
   const { session, state, deps, folderId } = context
   const cursor = cursorOf(context)
   const isUnread = newest.uid < cursor.backfillBelow || isAwaited(cursor, newest.uid)
   const there = await knownAt(context, [newest.uid])
-  // Its predecessor left the folder before it was read.
+  // The former message left the folder before it was read.
   if (there.size === 0) return isUnread ? undefined : readUnknown(context, [newest.uid])
   if ((await replacedBy(context, [newest], there)).length === 0) return
   deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
@@ -272,7 +260,7 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
   }
 }
 
-/** What the index has at the UIDs of these messages and is other mail. */
+/** The placements in the index whose UIDs now hold other mail. */
 async function replacedBy(
   context: FolderContext,
   messages: readonly FetchedMessage[],
@@ -291,8 +279,8 @@ async function replacedBy(
 }
 
 /**
- * Reads the noted UIDs when their predecessors have been taken out. A store without transactions writes the cursor
- * last, so the notes are there before anything else changes, and a crash is made good here.
+ * Removes the former messages of noted UIDs, then reads the UIDs. The notes are stored before: a reading that a crash
+ * has cut short goes on here.
  */
 export async function readNoted(context: FolderContext): Promise<void> {
   const open = openNotes(cursorOf(context))
@@ -300,11 +288,9 @@ export async function readNoted(context: FolderContext): Promise<void> {
   await commit(context, async (cursor) => {
     const noted = (cursor.again ?? []).filter(({ replaces }) => replaces)
     if (noted.length === 0) return null
-    const now = await knownAt(
-      context,
-      noted.map(({ uid }) => uid),
-    )
-    // What has the note's generation is what the note was made for, read by now.
+    const uids = noted.map(({ uid }) => uid)
+    const now = await knownAt(context, uids)
+    // A placement with the note's generation is the new message, which has been read by now.
     const before = noted.flatMap(({ uid, generation }) => {
       const one = now.get(uid)
       return one === undefined || generation === (one.generation ?? 0) ? [] : [one]

@@ -1,8 +1,7 @@
 /**
- * Messages that have left a folder. Their disappearance is held, so that a move is reported as a move: for
- * MAILROOM_GONE_HOLD, and until all folders have been looked at since, and those that moved or are new have been read.
- * By then the message has turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever
- * UID, is not reported.
+ * Departures: messages that have left a folder. Each is held for MAILROOM_GONE_HOLD, and until all folders have been
+ * polled since, and the dirty and new ones read. By then a moved message is in the index at its new place, and any
+ * other is deleted. A message that is back in the same folder, under whatever UID, is not reported.
  */
 import { isParkedLong } from './absent.ts'
 import type { SyncBatch } from '../store/port.ts'
@@ -10,17 +9,17 @@ import type { FolderCursor, GonePlacement, MessageRecord, Place } from '../store
 import { planGone } from './plan.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 
-/** Messages looked at in one go; more when all of these have to wait. */
+/** Messages of one query; more when none of them is due. */
 const step = 100
 const stepMax = 6400
 
-/** No folder that cannot be read holds back what is gone for longer than this, beyond MAILROOM_GONE_HOLD. */
+/** A folder that cannot be read holds departures for so much longer than MAILROOM_GONE_HOLD at most. */
 const unsettledMostMs = 15 * 60_000
 
 /**
- * Tells what is due. What our own commands took away waits only for the folders that were known to have moved by then;
- * a move that does not show in its new folder is held like any other. Entries of a folder that is still being read anew
- * after a UIDVALIDITY change wait for its end. The state says from then on whether anything was held.
+ * Reports the departures that are due. A departure by our own command waits only for the folders that were dirty by
+ * then; a move that does not show in its new folder is held like any other. Departures from a folder that is being read
+ * anew wait for its end. Sets state.isHolding.
  */
 export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
   state.isHolding = (await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length > 0
@@ -42,12 +41,12 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<v
 
 type IsDue = (entry: GonePlacement, message: MessageRecord) => boolean
 
-/** Departures before that time are due. `areReadAnew`: some folder is new, and mail of others may lie in it. */
+/** Departures from before `before` are due. `areReadAnew`: some folder is new, and may hold mail of the others. */
 function heldUntil({ config }: SyncDeps, state: AccountState, now: number) {
   const held = now - config.MAILROOM_GONE_HOLD
-  const areReadAnew = isReading(state, now, isNew)
+  const areReadAnew = isReading(state, now, 'new')
   const settledAt = areReadAnew ? Number.NEGATIVE_INFINITY : state.moved.settledAt - 1
-  // Not in the first time of a session: nothing could be read before.
+  // A new session needs time to read the folders.
   const most = now - state.beganAt < unsettledMostMs ? Number.NEGATIVE_INFINITY : held - unsettledMostMs
   return { before: Math.min(held, Math.max(settledAt, most)), areReadAnew }
 }
@@ -70,7 +69,7 @@ async function report(deps: SyncDeps, state: AccountState, ids: readonly string[
   let told: SyncBatch['reported'] = []
   await state.commit(inbox.id, async ({ cursor }) => {
     if (cursor === null) return null
-    // Read anew: until now another batch may have found the message elsewhere.
+    // Another batch may have found the message elsewhere since.
     const rows = await deps.store.messages.byIds(state.account.id, ids)
     const all = rows.map((message) => {
       const due = newestOf(message).filter((entry) => isDueNow(entry, message))
@@ -85,34 +84,27 @@ async function report(deps: SyncDeps, state: AccountState, ids: readonly string[
 function isDue(state: AccountState, entry: GonePlacement, before: number, now: number): boolean {
   if (entry.at > before) return false
   const folder = state.folders.get(entry.folderId)
-  // A folder that is gone may have another name now, under which it is being read.
+  // A missing folder may be being read under a new name.
   if (folder === undefined) return !isReading(state, now)
   return folder.cursor?.remapSince === undefined || folder.completeAt !== null
 }
 
-/** Some folder is not read to its end, of those that `which` picks. */
-function isReading(
-  { folders }: AccountState,
-  now: number,
-  which: (cursor: FolderCursor) => boolean = () => true,
-): boolean {
+/** Whether some folder is not complete: of all, or of the new ones, which may hold mail of other folders. */
+function isReading({ folders }: AccountState, now: number, which: 'all' | 'new' = 'all'): boolean {
+  const isNew = ({ appearedAt, remapSince }: FolderCursor) => appearedAt !== undefined || remapSince !== undefined
   return folders.values().some((folder) => {
     const { cursor, completeAt } = folder
-    return !isParkedLong(folder, now) && cursor !== null && completeAt === null && which(cursor)
+    const isRead = isParkedLong(folder, now) || cursor === null || completeAt !== null
+    return !isRead && (which === 'all' || isNew(cursor))
   })
 }
 
-/** Mail of other folders may lie in it. */
-function isNew({ appearedAt, remapSince }: FolderCursor): boolean {
-  return appearedAt !== undefined || remapSince !== undefined
-}
-
-/** Of several departures from one folder the newest counts: the others are reported with it, and make no change. */
+/** The newest departure from each folder: the others are reported with it, and make no change. */
 function newestOf({ gone }: MessageRecord): GonePlacement[] {
   return [...new Map(gone.toSorted((a, b) => a.at - b.at).map((entry) => [entry.folderId, entry])).values()]
 }
 
-/** What the `entries`, the newest of their folders, report. What lies in the same folder has not left it. */
+/** Reports `entries`, the newest of their folders. No change is made for a message that lies in the same folder. */
 export function departed(
   { account, folders }: Pick<AccountState, 'account' | 'folders'>,
   message: MessageRecord,

@@ -1,8 +1,8 @@
 /**
- * A folder that is refused three times with nothing read in between, or of which the server asks us to slow down, is
- * parked for six hours; one over which the session ends is put off, each time for longer, so that INBOX has its time.
- * Neither holds up the others, and both come due by themselves. The first sync, and what may have been moved into it,
- * wait for a folder that is put off, and for none that is parked.
+ * Parks folders that cannot be read, so that they do not hold up the others; each comes due by itself. A folder that is
+ * refused three times in a row, or for which the server asks us to slow down, is parked for six hours. A folder over
+ * which the session ends is parked each time for longer, so that INBOX has its time. The first sync and departures wait
+ * for a folder that is parked for a short time only.
  */
 import { type AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderRecord } from '../store/records.ts'
@@ -11,7 +11,7 @@ import type { AccountState, SyncDeps } from './state.ts'
 
 const parkAfter = 3
 const parkMs = 6 * 3_600_000
-/** The first time after the session has ended over the folder, and twice as long each further time in a row. */
+/** The first time after the session has ended over the folder; doubled each further time in a row. */
 const endedMs = 5000
 /** These concern one folder alone. */
 const folderFailures = new Set(['server_refused', 'not_found'])
@@ -24,7 +24,7 @@ export function isOfFolder(error: unknown): boolean {
   )
 }
 
-/** These end the session, and may be due to the folder. */
+/** Failures that end the session, and that the folder may have caused. */
 const sessionFailures = new Set(['network', 'timeout', 'protocol'])
 
 type Parked = Pick<FolderRecord, 'failures' | 'parkedUntil'>
@@ -34,20 +34,20 @@ async function setParked(deps: SyncDeps, state: AccountState, id: string, parked
   state.change(id, parked)
 }
 
-/** The folders are not parked any more; their failures count on. */
+/** Ends the parking of these folders; their failures count on. */
 export async function tryAgain(deps: SyncDeps, state: AccountState, parked: readonly FolderRecord[]): Promise<void> {
   for (const { id, failures, parkedUntil } of parked)
     if (parkedUntil !== null) await setParked(deps, state, id, { failures, parkedUntil: null })
 }
 
-/** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
+/** Returns a function that works on a folder, and records a failure of this folder alone; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
   async function putOff(folder: FolderRecord, error: AppError): Promise<void> {
     const { path, cursor } = folder
     const failures = folder.failures + 1
     if (isFolderGone(error)) {
       if (cursor !== null) state.absent.reportMissing(path)
-      // The list says what became of it, also of one that was never opened.
+      // The next list shows whether the folder has a new name.
       state.askLook()
     }
     const isParked = error.details['slowDown'] === true || (folderFailures.has(error.code) && failures >= parkAfter)
