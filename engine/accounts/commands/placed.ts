@@ -1,12 +1,12 @@
 /**
- * What the commands share: work over the command connection, and work in the folder of one message. That folder is as
- * new as the index knows it, and the work is done only while it is the folder that the place was read from. A record
- * that was read before a command's turn came may be old by then: it is read again.
+ * Shared by the commands: work over the command connection, and work on a placement, in its folder. The command session
+ * sees that folder at least as new as the index, and the work is done only under the placement's UIDVALIDITY. A record
+ * may be old when the command's turn comes: it is read again.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { KnownUid, Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import { isView } from '../../store/rows.ts'
+import { isView, liesAt } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
 import { withinTime } from '../../waits.ts'
 import { isUnawaited, isFolderGone, isFolderLost } from '../absent.ts'
@@ -28,10 +28,7 @@ export interface CommandDeps {
   readonly live: (accountId: string) => Promise<LiveAccount>
 }
 
-/**
- * Works over the command connection, before all other work of the account. What had not begun when the link was renewed
- * is given once more, to the new link.
- */
+/** Works over the command connection. Work that had not begun when the link was renewed runs over the new link. */
 export async function onLink<T>(
   { live, sync }: CommandDeps,
   accountId: string,
@@ -49,7 +46,7 @@ export async function onLink<T>(
   })
 }
 
-/** What the watching session does for a call, in the same time: the command connection is not opened for it. */
+/** Work of the watching session for a call, within MAILROOM_COMMAND_TIMEOUT, without the command connection. */
 export async function byReader(
   { live, sync }: CommandDeps,
   accountId: string,
@@ -67,20 +64,20 @@ export async function byReader(
   })
 }
 
-/** Slower mail servers are not waited for, but get all of it. */
+/** The slowest upload that a call waits for; a slower one goes on all the same. */
 const bytesInMs = 64
 
 export interface WriteContext extends SyncContext {
-  /** The command is about to change the folder: mail may come, or go, or have other flags at these UIDs. */
+  /** Marks a folder that the command is about to change, at these UIDs. */
   readonly touch: (path: string, uids?: readonly number[]) => void
 }
 
-/** A departure that other folders hold up for longer is told after the answer. */
+/** The answer waits so long for the report of departures. */
 const settleMs = 2000
 
 /**
- * A command that writes on the server. `act` does it; the answer waits until the folders that it touched have been read
- * after that, so that the caller reads its own write. Nothing of the command is stored. Where the folders cannot be
+ * Runs a command that writes on the server by `act`. The answer waits until the folders that `act` touched have been
+ * read after it, so that the caller reads its own write. Nothing of the command is stored. When the folders cannot be
  * read in the time of the call, the command has succeeded all the same, and the index follows.
  */
 export async function writing<T>(
@@ -97,7 +94,7 @@ export async function writing<T>(
   const { value, state, mark } = await onLink(deps, accountId, work, 'api', moreMs)
   if (state.hints.departures.isEmpty()) return value
   const told = withinTime(settleMs, state.moved.settled(mark)).then(() => reportGone(deps.sync, state))
-  // The connection has ended, or the store is away: the next one reads and tells what the server has done.
+  // When the connection has ended, or the store is away, the next connection reports the departures.
   await withinTime(
     Math.max(0, until - now()),
     told.catch(() => undefined),
@@ -105,7 +102,7 @@ export async function writing<T>(
   return value
 }
 
-/** The next command begins when this one is in the index, or its time is over. */
+/** Acts and has the touched folders read: the next command begins after that, or when the time is over. */
 async function actAndRead<T>(context: SyncContext, act: (context: WriteContext) => Promise<T>, until: number) {
   const { state } = context
   const touched = new Map<string, readonly number[]>()
@@ -121,15 +118,15 @@ async function actAndRead<T>(context: SyncContext, act: (context: WriteContext) 
     await withinTime(Math.max(0, until - context.deps.now()), readTouched())
     return { value, state, mark }
   } catch (error) {
-    // The command may have done a part, or all of its work.
+    // The command may have done some or all of its work.
     void readTouched()
     throw error
   }
 }
 
 /**
- * What arrives in a folder that was never opened would be taken for its history. A folder that holds no mail
- * (\\Noselect), or is refused, is not opened.
+ * Has a folder without a cursor read: an appended message would count as history. Not done for a folder that holds no
+ * mail (\\Noselect); a refusal is ignored.
  */
 export async function openFirst({ folderByPath, moved }: AccountState, path: string): Promise<void> {
   const folder = folderByPath(path)
@@ -139,15 +136,14 @@ export async function openFirst({ folderByPath, moved }: AccountState, path: str
   })
 }
 
-/** The highest UID that a connection was shown to know of the folder it is in. */
+/** The highest UID that a NOOP has shown to a session, of its selected folder. */
 const shown = new WeakMap<Session, { readonly place: string; readonly uid: number }>()
 
 /**
- * Selects a folder in which mail up to `uid` (absent = all there is) must be known. A connection that was in the folder
- * before hears of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index
- * already: NOOP asks.
+ * Selects a folder so that the session sees its mail up to `uid`. A server may report new mail late to a session that
+ * has the folder selected already (RFC 3501 §5.2), while the index has it from the watching session: NOOP asks.
  */
-async function selectKnowing(session: Session, path: string, uid = Infinity): Promise<SelectedMailbox> {
+async function selectKnowing(session: Session, path: string, uid: number): Promise<SelectedMailbox> {
   const wasThere = session.selected?.path === path
   const selected = await session.select(path)
   if (!wasThere) return selected
@@ -166,7 +162,7 @@ export async function currentMessage({ messages }: Store, { accountId, id }: Mes
   return now
 }
 
-/** What the index has at this place. */
+/** The message that the index has at this place. */
 export async function knownThere(
   { messages }: Store,
   { folderId, uidValidity, uid }: Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>,
@@ -175,18 +171,17 @@ export async function knownThere(
   return known
 }
 
-/** The place that was meant, or the one that the message has in the same folder now. */
+/** The place, or the message's present place in the same folder. */
 export async function currentPlace(context: InAccount, message: MessageRecord, at: Placement): Promise<Placement> {
   const here = message.placements.filter((place) => place.folderId === at.folderId)
-  const place = here.find(({ uid, uidValidity }) => uid === at.uid && uidValidity === at.uidValidity) ?? here[0]
+  const place = here.find((one) => liesAt(one, at)) ?? here[0]
   if (place === undefined) throw await notThere(context, message, at.folderId)
   return place
 }
 
 /**
- * `not_found`; while a folder is read where the message may turn up, `account_unavailable`. That is the one that was
- * meant, or for a message that lies nowhere any folder. A renamed folder is in the store under its new name, and its
- * mail has left the old one, before the memory learns of it.
+ * `not_found`; `account_unavailable` while a folder is read in which the message may turn up: the folder `meant`, or
+ * any for a message without placements. The store knows a renamed folder earlier than the memory does.
  */
 export async function notThere(
   { deps, state }: InAccount,
@@ -199,7 +194,7 @@ export async function notThere(
   return unread === undefined ? notFound('message', id) : readAnew(unread.path)
 }
 
-/** The index will know better soon. details.anew is the folder's path. */
+/** `account_unavailable` until the folder has been read. details.anew is its path. */
 function readAnew(path: string, cause?: unknown): AppError {
   return new AppError('account_unavailable', `folder ${path} is being read anew`, {
     retryAfterMs: 2000,
@@ -212,7 +207,7 @@ export function isReadAnew(error: unknown): error is AppError & { readonly detai
   return isAppError(error, 'account_unavailable') && typeof error.details['anew'] === 'string'
 }
 
-/** null = the server will not give it so, or the folder is not the one that it was. */
+/** null = the server refuses, or the folder is gone or has another UIDVALIDITY. */
 export function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
   return answer.catch((error: unknown) => {
     const refused = isAppError(error, 'server_refused') || isAppError(error, 'not_found')
@@ -225,15 +220,15 @@ export type CommandContext = Pick<SyncContext, 'state' | 'session'>
 
 type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
 
-/** Has the folder read; until then it is not known where its mail is. */
+/** Marks the folder: where its mail lies is known after a reading. */
 function lost({ state }: CommandContext, { path }: Place, cause?: unknown): AppError {
   state.moved.found([path])
   return readAnew(path, cause)
 }
 
 /**
- * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the
- * place was read from: it is gone, or numbered anew, and the UID may be another message's.
+ * Selects the folder; `refresh`: also when it is selected already. Rejects with `readAnew` when the folder is gone or
+ * has another UIDVALIDITY: the UID may be another message's.
  */
 async function selectPlace(here: CommandContext, at: Place, refresh = false): Promise<void> {
   const { session } = here
@@ -246,9 +241,9 @@ async function selectPlace(here: CommandContext, at: Place, refresh = false): Pr
 }
 
 /**
- * null from `work` = the message is not there, and nothing was done. That is believed of the folder as it is now,
- * selected anew: of some servers a connection hears of new mail only so. With `refresh`, that it is there is believed
- * only so too.
+ * Works in the placement's folder. null from `work` = the message is not there; `work` is then tried once more after
+ * another SELECT, since some servers show new mail only then. With `refresh` the folder is selected again before the
+ * first try.
  */
 export async function inPlace<T>(
   here: CommandContext,
@@ -276,12 +271,12 @@ async function explain(here: CommandContext, at: Place, error: unknown): Promise
   throw error
 }
 
-/** The index may lack mail of this folder. A folder that is given up is not read. */
+/** Whether the index may lack mail of this folder, and a reading will bring it. */
 export function isBeingRead(folder: FolderRecord): boolean {
   return folder.completeAt === null && !isUnawaited(folder, Date.now())
 }
 
-/** In a view of all mail. */
+/** Whether the placement is in a view of all mail. */
 export function isShown({ folders }: AccountState, { folderId }: Placement): boolean {
   const folder = folders.get(folderId)
   return folder !== undefined && isView(folder)

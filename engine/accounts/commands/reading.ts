@@ -1,11 +1,11 @@
 /**
- * Reading what only the server has: parts, headers, whole messages, and its own search in bodies.
+ * Commands that read from the server: parts, headers, whole messages, and the server's own search in bodies.
  *
- * A stream comes chunk by chunk: each chunk is a turn of its own, so that no other work waits for the reader. The next
- * one is asked for when this one has been taken, and is on its way while the reader reads.
+ * A stream comes chunk by chunk. Each chunk is a turn of its own, so that no other work waits for the stream's reader.
+ * The next chunk is requested when the reader has taken the last one.
  *
- * Some servers give less of a part than their BODYSTRUCTURE says, mostly of a message within a message. Such a part is
- * read from the whole message where that has more; what is short even so is never given as if it were whole.
+ * Some servers give less of a part than their BODYSTRUCTURE says, mostly of a message within a message. A short part is
+ * cut out of the whole message when that has more of it; a part that stays short is always reported as short.
  */
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -17,15 +17,7 @@ import type { Chunk, FlagsOf, FromWhole } from '../session-types.ts'
 import { areWhole, fetchTogether, statedSize } from '../texts.ts'
 import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
-import {
-  type CommandDeps,
-  type CommandContext,
-  inPlace,
-  isReadAnew,
-  notThere,
-  onLink,
-  unlessRefused,
-} from './placed.ts'
+import { type CommandDeps, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 import type { Session } from '../session/index.ts'
 
 const headerMaxBytes = 4 * 1_048_576
@@ -73,8 +65,7 @@ export function readCommands(deps: CommandDeps) {
       if (cursor === null) return noMatches
       const { uidValidity } = cursor
       const all = { path: folder.path, uidValidity, uid: Infinity }
-      const search = (here: CommandContext): Promise<number[] | null> =>
-        inPlace(here, all, () => here.session.searchBody(text))
+      const search = (here: SyncContext) => inPlace(here, all, () => here.session.searchBody(text))
       const uids = (await onLink(deps, folder.accountId, search)) ?? []
       return {
         count: uids.length,
@@ -91,7 +82,7 @@ export function readCommands(deps: CommandDeps) {
 export interface BodyMatches {
   readonly count: number
   readonly has: (message: MessageRecord) => boolean
-  /** One look at the index for all of them: where they are few. */
+  /** The ids of all matches, by one query: for few matches. */
   readonly ids: () => Promise<string[]>
 }
 
@@ -152,16 +143,12 @@ function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
   return groups.values()
 }
 
-function fetchGroup(
-  here: CommandContext,
-  { at, sections, messages }: Group,
-  maxBytes: number,
-): Promise<ManyParts | null> {
+function fetchGroup(here: SyncContext, { at, sections, messages }: Group, maxBytes: number) {
   const highest = { ...at, uid: Math.max(...messages.keys()) }
   return inPlace(here, highest, () => fetchTogether(here.session, messages, sections, maxBytes))
 }
 
-/** Each chunk over the link, and from the place, that is there when its turn comes: a stream outlives both. */
+/** A stream outlives links and placements: each chunk is read over the link, and from the place, of its time. */
 async function streamSection(deps: CommandDeps, message: MessageRecord, section: string) {
   const { sync } = deps
   let short = false
@@ -182,14 +169,14 @@ async function streamSection(deps: CommandDeps, message: MessageRecord, section:
   return { stream: await streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT), short }
 }
 
-/** Tries each place where the message lies until one has it; null from `work` = not there. */
+/** Tries each placement of the message until `work` finds it; null from `work` = not there. */
 async function atPlacement<T>(
   here: SyncContext,
   message: MessageRecord,
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
   const tried = new Set<string>()
-  /** Folders that may hold it are not the ones that the index knows. */
+  /** Errors of folders that are being read anew, and may hold the message. */
   const anew: AppError[] = []
 
   async function firstOf(places: readonly Placement[]): Promise<T | null> {
@@ -218,10 +205,10 @@ function placeKey({ folderId, uidValidity, uid }: Placement): string {
   return `${folderId} ${uidValidity} ${uid}`
 }
 
-/** One turn: short for those who wait, long enough that a fast reader does not notice the round trips. */
+/** One turn: short for waiting work, long enough to hide the round trips from a fast reader. */
 export const chunkBytes = 512 * 1024
 
-/** What a stream holds: a piece that is being taken, and the next one. */
+/** A stream holds the chunk that is being taken, and the next one. */
 export const streamBytes = 2 * chunkBytes
 
 export type FlagsNow = Omit<FlagsOf, 'uid'>
@@ -257,9 +244,9 @@ async function streamChunks(readChunk: ReadChunk, stallMs: number): Promise<Read
       const { bytes, last }: Chunk = await ahead
       from += bytes.length
       ahead = last ? null : readChunk(from)
-      // Told when it is taken.
+      // A failure rejects when the chunk is taken.
       ahead?.catch(() => undefined)
-      // From here on it is the reader who is waited for.
+      // The timer measures the reader of the stream, not the mail server.
       const timer = setTimeout(stalled, stallMs)
       try {
         if (bytes.length > 0) yield bytes
@@ -284,10 +271,8 @@ interface Source {
 async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, maxBytes: number): Promise<PartsRead> {
   const wanting = [...parts].filter((part) => !areWhole(source.message, new Map([part]), maxBytes))
   if (wanting.length === 0) return parts
-  const whole = await fromWhole(
-    source,
-    wanting.map(([section]) => section),
-  )
+  const sections = wanting.map(([section]) => section)
+  const whole = await fromWhole(source, sections)
   const mended = new Map(parts)
   const short = new Set<string>()
   for (const [section, bytes] of wanting) {
@@ -298,7 +283,7 @@ async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, max
   return Object.assign(mended, { short })
 }
 
-/** The first chunk of a stream; of a part that is short the whole, where the whole message has more of it. */
+/** The first chunk of a stream; of a short part all its bytes, when the whole message has more of them. */
 async function mendChunk(source: Source, section: string, first: Chunk) {
   const stated = statedSize(source.message, section)
   if (!(await isShort(source, section, first, stated))) return { chunk: first, short: false }
@@ -317,7 +302,7 @@ function fromWhole({ session, uid }: Source, sections: readonly string[]): Promi
   return unlessRefused(session.fetchFromWhole(uid, sections))
 }
 
-/** The whole message has the last word on a part and its size. `given` null = less than was said. */
+/** Decides between the part as given and as cut out of the whole message. `given` null = fewer bytes than stated. */
 function judge({ message, log }: Source, section: string, given: number | null, whole: FromWhole | null) {
   const stated = statedSize(message, section)
   const part = whole?.parts.get(section) ?? null
@@ -326,10 +311,10 @@ function judge({ message, log }: Source, section: string, given: number | null, 
   const short = !isComplete && (isBetter ? part.length : (given ?? 0)) < stated
   if (short || isBetter) {
     const fields = { accountId: message.accountId, messageId: message.id, section, stated, given, cut: part?.length }
-    log.warn(
-      fields,
-      short ? 'the mail server gives less of a part than it says' : 'a part was cut out of the whole message',
-    )
+    const words = short
+      ? 'the mail server gives less of a part than it says'
+      : 'a part was cut out of the whole message'
+    log.warn(fields, words)
   }
   return { better: isBetter ? part : null, short }
 }

@@ -1,4 +1,4 @@
-/** What the mail server has to say before a message is removed: that it is this one, and that it stays elsewhere. */
+/** Checks on the mail server before a removal: the message is the expected one, and stays in another folder. */
 import { AppError, isAppError } from '../../errors.ts'
 import type { MessageRecord, Placement } from '../../store/records.ts'
 import { isMarked } from '../../store/rows.ts'
@@ -12,7 +12,7 @@ export interface Known {
   readonly whole: { readonly size: number; readonly digest: string }
 }
 
-/** Of several places each may be another mail: without a Message-ID the index may take two for one. */
+/** Each of several places may hold another mail: without a Message-ID the index may take two mails for one. */
 export async function hasBytes(context: SyncContext, place: Placement, known: Known | null): Promise<boolean> {
   if (known === null || known.places.length === 1) return true
   const { size, digest } = known.whole
@@ -25,8 +25,8 @@ function digestAt(context: SyncContext, place: Placement, size: number): Promise
 }
 
 /**
- * Another call or mail program may have taken it out of the others meanwhile: the mail server is asked. What is
- * \Deleted there may be gone at any moment.
+ * Throws `conflict` unless the mail server still has the message in another folder. A \Deleted copy does not count: it
+ * may be expunged at any moment.
  */
 export async function mustStay(
   context: SyncContext,
@@ -37,7 +37,7 @@ export async function mustStay(
   const mayBeTwo = identity.startsWith('hdr:')
   const stays: Placement[] = []
   let failure: AppError | null = null
-  // First where a call has just put it, last the views of all mail, which are large.
+  // The newest placement first; views of all mail last, as they are large.
   const rank = (place: Placement): number => Number(isShown(context.state, place))
   const others = placements.filter((place) => !leaves.includes(place)).reverse()
   for (const place of others.sort((one, other) => rank(one) - rank(other))) {

@@ -1,7 +1,7 @@
 /**
- * Writing on the server: flags, removals, APPEND, MOVE and COPY. Nothing of a command is stored: it acts, leaves hints
- * (hints.ts), and waits until the folders that it touched have been read. So the change is reported like any other, and
- * what was cut short in between is found like the change of another mail program.
+ * Commands that write on the server: flags, removals, APPEND, MOVE and COPY. Nothing of a command is stored: it acts,
+ * leaves hints (hints.ts), and waits until the folders that it touched have been read. Its changes are reported like
+ * those of any other mail program, also after a crash.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
@@ -28,7 +28,7 @@ import { hasBytes, type Known, mustStay } from './staying.ts'
 
 export function writeCommands(deps: CommandDeps) {
   return {
-    /** Answers the flags now. */
+    /** Returns the new flags. */
     setFlags: (message: MessageRecord, at: Placement, change: FlagChange): Promise<string[]> =>
       writing(deps, message.accountId, async (context) => {
         const place = await currentPlace(context, await currentMessage(deps.sync.store, message), at)
@@ -40,8 +40,8 @@ export function writeCommands(deps: CommandDeps) {
         return normalFlags(stored.flags)
       }),
     /**
-     * Out of these folders, when it stays in another one (else `conflict`); null = out of all, but out of views of all
-     * mail only when it lies in no other folder. With `known` only where it lay then.
+     * Removes the message from these folders; `conflict` when it stays in no other folder. null = from all folders, but
+     * from views of all mail only when it lies in no other folder. With `known` only from the places of that time.
      */
     remove: (message: MessageRecord, from: readonly string[] | null, known: Known | null = null): Promise<void> =>
       writing(deps, message.accountId, async (context) => {
@@ -62,7 +62,7 @@ export function writeCommands(deps: CommandDeps) {
         if (refused !== null) throw refused
         if (removed === 0 && (from === null || places.length === 0)) throw notFound('message', message.id)
       }),
-    /** Answers the id of the message; null when the server does not say where it lies, or the index lacks it yet. */
+    /** Returns the id of the message; null when the server reports no UID (UIDPLUS), or the index lacks it yet. */
     async append(to: FolderRecord, request: AppendRequest): Promise<string | null> {
       const act = async (context: WriteContext): Promise<Placed> => {
         await openFirst(context.state, to.path)
@@ -74,12 +74,12 @@ export function writeCommands(deps: CommandDeps) {
       return known?.messageId ?? null
     },
     /**
-     * Every place that the message has in the folder of `at` (null = the first of its folders: INBOX, else one that is
-     * no view of all mail). Done already when it lies only there where it shall.
+     * Moves every placement in the folder of `at`; null = in the message's first folder: INBOX, else one that is no
+     * view of all mail. Does nothing when the message lies only in the target.
      */
     move: (message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void> =>
       writing(deps, message.accountId, (context) => move(context, message, at, to)),
-    /** Done already when it lies there, and not as \Deleted. */
+    /** Does nothing when the message lies in the target without \Deleted. */
     copy: (message: MessageRecord, at: Placement, to: FolderRecord): Promise<void> =>
       writing(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
@@ -96,7 +96,7 @@ export interface AppendRequest {
   readonly internalDate: number
 }
 
-/** Precondition: the folder has been opened before, so that the message counts as new mail. */
+/** Precondition: the folder has a cursor, so an appended message counts as new mail. */
 export async function appendTo(context: WriteContext, to: FolderRecord, request: AppendRequest): Promise<Placed> {
   const { literal, flags, internalDate } = request
   context.touch(to.path)
@@ -113,7 +113,7 @@ function removeAt(context: WriteContext, messageId: string, place: Placement): P
     const change = { add: ['\\Deleted'], remove: [] }
     const stored = await inPlace(context, place, () => session.store(place.uid, change))
     if (stored === null) return false
-    // A server may answer OK to who has no right to remove: then the mark is not there.
+    // A server may answer OK to a user without the right to delete, and not set the flag.
     const now = isMarked(stored) ? stored : await flagsAt(session, place.uid)
     if (now !== null && !isMarked(now))
       throw new AppError('server_refused', `the mail server lets no mail be removed from folder ${place.path}`)
@@ -142,7 +142,7 @@ interface Transfer {
   readonly to: FolderRecord
 }
 
-/** Every place in the folder: a mail that came twice leaves no twin behind. Where it has left them, the next folder. */
+/** Moves every placement in the folder, also of mail that came twice; when all have left it, those of the next one. */
 async function move(
   context: WriteContext,
   message: MessageRecord,
@@ -165,7 +165,7 @@ async function move(
   }
 }
 
-/** What has to leave; nothing when the message lies there already, as after a move that was asked for twice. */
+/** The placements to move; none when the message is in the target already, as after a repeated move. */
 async function placesToLeave(
   context: SyncContext,
   message: MessageRecord,
@@ -180,7 +180,7 @@ async function placesToLeave(
   return places
 }
 
-/** INBOX, else the first that is no view of others. */
+/** INBOX, else the first folder that is no view of all mail. */
 function firstFolder(state: AccountState, { placements }: MessageRecord): string | undefined {
   const rank = (place: Placement): number => (place.path === 'INBOX' ? 0 : isShown(state, place) ? 2 : 1)
   return placements.toSorted((one, other) => rank(one) - rank(other))[0]?.folderId
