@@ -19,7 +19,8 @@ const lists = ({ server }: Running): number => server.log.filter(({ line }) => /
 
 const isIdling = ({ server }: Running): boolean => server.connections.some(({ idling }) => idling)
 
-const isStatus = (response: Buffer): boolean => /^\* STATUS/.test(response.toString())
+const isUnasked: (...sent: Parameters<NonNullable<Hooks['send']>>) => boolean = (response, call) =>
+  /^\* STATUS/.test(response.toString()) && !/^(?:LIST|STATUS)$/.test(call?.name ?? '')
 
 async function heard(running: Running, subject: string, folder = 'Archive'): Promise<void> {
   running.server.append('ann', folder, letter(subject))
@@ -65,6 +66,21 @@ suite('NOTIFY', { concurrency: true }, () => {
     await until('read', async () => (await running.subjects('Neu')).includes('new'), { withinMs: 15_000 })
   })
 
+  test('a server that reports no more changes (NOTIFICATIONOVERFLOW) is connected anew', async (t) => {
+    let isSilent = false
+    const running = await open(t, noPolls, {
+      command({ name }) {
+        if (name === 'NOTIFY') isSilent = false
+        return undefined
+      },
+      send: (response, call) => (isSilent && isUnasked(response, call) ? null : response),
+    })
+    await until('IDLE', () => isIdling(running))
+    isSilent = true
+    running.server.say('* OK [NOTIFICATIONOVERFLOW] too many changes', 'ann')
+    await heard(running, 'unreported')
+  })
+
   for (const [name, hooks] of [
     [
       'refused',
@@ -82,7 +98,7 @@ suite('NOTIFY', { concurrency: true }, () => {
     [
       'a lie',
       {
-        send: (response, call) => (isStatus(response) && !/^(?:LIST|STATUS)$/.test(call?.name ?? '') ? null : response),
+        send: (response, call) => (isUnasked(response, call) ? null : response),
       },
     ],
   ] as const satisfies readonly (readonly [string, Hooks])[]) {
