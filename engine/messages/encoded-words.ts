@@ -1,15 +1,15 @@
 /**
  * RFC 2047 encoded-words. Own code, because libmime decodes the result a second time (a subject that quotes an
- * encoded-word changes), takes `?` inside a Q word for its end, and joins no words of different encodings
- * (encoded-words.test.ts). Adjacent words of one charset are joined as bytes, so a character split over two words is
- * whole again.
+ * encoded-word changes), ends a Q word at a `?` inside of it, and does not join words of different encodings
+ * (encoded-words.test.ts). Adjacent words of one charset are joined as bytes, so that a character split over two words
+ * is decoded.
  */
 import libbase64 from 'libbase64'
 import { decodeText } from './charsets.ts'
 
-/** Characters of a subject or of another one-line value. */
+/** Characters of a subject or another one-line value. */
 export const maxLineLength = 10_000
-/** Words of one text that are decoded, one for each character of a line; further ones stay as they are. */
+/** Words of one text that are decoded, one for each character of a line; further words stay encoded. */
 const maxWords = maxLineLength
 
 interface EncodedWord {
@@ -76,7 +76,7 @@ function decodeRun(run: readonly EncodedWord[]): string {
 
 const onlySpace = /^[ \t\r\n]*$/
 
-/** Decodes every encoded-word of an unfolded text; what is no encoded-word stays as it is. Never throws. */
+/** Decodes every encoded-word of an unfolded text; all other text stays. Never throws. */
 export function decodeWords(text: string): string {
   if (!text.includes('=?')) return text
   let result = ''
@@ -98,10 +98,7 @@ export function decodeWords(text: string): string {
   return result + text.slice(end)
 }
 
-/**
- * Decoded words may hold line breaks and other controls, which no one-line value may: they become spaces, doubled ones
- * too.
- */
+/** Turns runs of line breaks and other control characters, which decoded words may hold, into one space each. */
 export function oneLine(text: string, maxLength: number): string {
   const plain = text.replace(/[\u0000-\u001f\u007f\u2028\u2029]+/g, ' ').trim()
   return plain.length > maxLength ? plain.slice(0, maxLength).toWellFormed() : plain

@@ -1,14 +1,14 @@
 /**
- * Content-Transfer-Encoding undone (RFC 2045 §6), as a stream and at once: the same bytes however the input is cut.
- * libbase64 decodes base64; where it ends is decided here: a list server may have put a footer below (corpus:
+ * Decodes Content-Transfer-Encoding (RFC 2045 §6), as a stream or at once, to the same bytes however the input is cut.
+ * libbase64 decodes base64; this file finds its end, because a list server may have added a footer (corpus:
  * base64-footer). Own code for quoted-printable: libqp takes quadratic time for white space, holds the whole part in
- * its stream, and trims before a bare CR (transfer-encoding.test.ts, "white space …", `a \rb`); for uuencode: no
- * library of mail reads it.
+ * its stream, and trims before a bare CR (transfer-encoding.test.ts, "white space …", `a \rb`). Own code for uuencode,
+ * which no mail library reads.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import libbase64 from 'libbase64'
 
-/** Fed in pieces of any size; `end` gives what was still held back. */
+/** Takes pieces of any size; `end` returns the held rest. */
 interface TransferDecoder {
   write(chunk: Buffer): Buffer
   end(): Buffer
@@ -21,13 +21,10 @@ const identity: TransferDecoder = { write: (chunk) => chunk, end: () => nothing 
 const maxHeld = 65_536
 
 const notBase64 = /[^A-Za-z0-9+/=]+/g
-/** Whole padded texts at the start of a line that is no base64 further on. */
+/** Whole padded texts at the start of a line that ends in prose. */
 const paddedStart = /^=?(?:(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))+/
 
-/**
- * A line after padding: several words are prose, unless the length of each is a multiple of 4. `cut`: the last word is
- * not complete.
- */
+/** A line after padding: several words are prose, unless each has 4n letters. `cut`: the last word is incomplete. */
 function isProse(line: string, cut: boolean): boolean {
   if (/[^A-Za-z0-9+/= \t\r\n]/.test(line)) return true
   // The second sign of the padding may come first.
@@ -37,13 +34,12 @@ function isProse(line: string, cut: boolean): boolean {
 }
 
 /**
- * Padding ends the data, with one exception that is common: texts that were encoded apart and joined. So after padding
- * only lines that hold nothing but base64 are read, and the first other one ends it. Lines decide, never the cut of the
- * input.
+ * Padding ends the data, unless several encoded texts were joined, which is common. So after padding only lines of pure
+ * base64 are read, and the first other line ends the data. Lines decide, not the pieces of the input.
  */
 function createBase64Decoder(): TransferDecoder {
   let state: 'text' | 'padded' | 'over' = 'text'
-  /** Letters of a quantum that is not whole. */
+  /** Letters of an incomplete group of four. */
   let open = ''
   /** After padding: a line that has not ended. */
   let held = ''
@@ -102,14 +98,14 @@ function hexValue(byte = 0): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
 }
 
-/** Of a longer run of white space the rest is the next run. */
+/** A run of white space ends after `maxHeld` at the latest; the rest is the next run. */
 function spacesEnd(bytes: Buffer, from: number): number {
   let at = from
   while (isSpace(bytes[at]) && at < from + maxHeld) at += 1
   return at
 }
 
-/** Behind the line end that starts here; -1 when there is none. The end of the data is one, unless it `goesOn`. */
+/** The place after the line end at `from`; -1 when there is none. The end of the data counts, unless it `goesOn`. */
 function lineEnd(bytes: Buffer, from: number, goesOn: boolean): number {
   const at = bytes[from] === cr ? from + 1 : from
   if (bytes[at] === lf) return at + 1
@@ -118,7 +114,7 @@ function lineEnd(bytes: Buffer, from: number, goesOn: boolean): number {
 
 /**
  * White space at the end of a line was added in transport and is removed (RFC 2045 §6.7 rule 3), `=` before the line
- * end is a soft break (rule 5); an `=` that is neither that nor `=XX` stays as it is, and so do raw 8-bit bytes.
+ * end is a soft break (rule 5). Any other `=` without `=XX` stays, and raw 8-bit bytes stay.
  */
 function decodeQuotedPrintable(bytes: Buffer, goesOn = false): Buffer {
   const out = Buffer.allocUnsafe(bytes.length)
@@ -146,10 +142,7 @@ function decodeQuotedPrintable(bytes: Buffer, goesOn = false): Buffer {
   return out.subarray(0, length)
 }
 
-/**
- * Where the end begins that cannot be decoded before more comes: `=`, `=4`, white space (no more of it than `maxHeld`),
- * CR.
- */
+/** Begin of the end that is decoded only with the next piece: `=`, `=4`, white space (at most `maxHeld`), CR. */
 function undecided(bytes: Buffer): number {
   const last = bytes.length - (bytes.at(-1) === cr ? 1 : 0)
   let start = last
@@ -184,14 +177,14 @@ function decodeUuLine(line: Buffer): Buffer {
   const size = valueOf(line[0])
   const decoded = Buffer.alloc(Math.ceil(size / 3) * 3)
   for (let from = 1, to = 0; to < size; from += 4, to += 3) {
-    // Spaces at the end of a line are often lost on the way: what is missing is 0.
+    // Spaces (0) at the end of a line are often lost in transport.
     const [a, b, c, d] = [0, 1, 2, 3].map((step) => valueOf(line[from + step])) as [number, number, number, number]
     decoded.writeUIntBE((a << 18) | (b << 12) | (c << 6) | d, to, 3)
   }
   return decoded.subarray(0, size)
 }
 
-/** As long as its first character says, but for `lost` spaces and a check character added. */
+/** Whether the length fits the first character, but for `lost` spaces and an added check character. */
 function isUuData(line: Buffer, lost: number): boolean {
   const size = valueOf(line[0])
   const length = 1 + Math.ceil(size / 3) * 4
@@ -201,8 +194,8 @@ function isUuData(line: Buffer, lost: number): boolean {
 
 /**
  * uuencode (POSIX, historical algorithm), never standardised for mail and still sent: lines between `begin <mode>
- * <name>` and `end`, each with its number of bytes as its first character. Data without its `begin` is taken from the
- * first line that can be data.
+ * <name>` and `end`; the first character of each is its number of bytes. Without `begin` the first line that can be
+ * data begins the data.
  */
 export function createUuDecoder(): TransferDecoder {
   let open = nothing
@@ -238,7 +231,7 @@ export function createUuDecoder(): TransferDecoder {
 
 const uuNames = new Set(['x-uuencode', 'x-uue', 'uuencode', 'uue'])
 
-/** Decoder of a Content-Transfer-Encoding; 7bit, 8bit, binary and unknown words pass bytes through. */
+/** Decoder of a Content-Transfer-Encoding; 7bit, 8bit, binary and unknown names pass bytes through. */
 export function createTransferDecoder(encoding: string): TransferDecoder {
   const name = encoding.trim().toLowerCase()
   if (name === 'base64') return createBase64Decoder()
@@ -246,7 +239,7 @@ export function createTransferDecoder(encoding: string): TransferDecoder {
   return uuNames.has(name) ? createUuDecoder() : identity
 }
 
-/** All at once. `cut` = more would follow: what is held back until it is known is left out. Never throws. */
+/** All at once. `cut` = the bytes are the beginning of a longer part: the held rest is left out. Never throws. */
 export function decodeTransfer(bytes: Uint8Array, encoding: string, cut = false): Buffer {
   const decoder = createTransferDecoder(encoding)
   const first = decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
@@ -255,7 +248,7 @@ export function decodeTransfer(bytes: Uint8Array, encoding: string, cut = false)
   return last.length === 0 ? first : Buffer.concat([first, last])
 }
 
-/** As a stream, for attachments: encoded bytes in, decoded bytes out, holding back a line at most. */
+/** As a stream, for attachments: encoded bytes in, decoded bytes out. Holds one line at most. */
 export function createTransferStream(encoding: string): Transform {
   const decoder = createTransferDecoder(encoding)
   return new Transform({

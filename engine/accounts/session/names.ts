@@ -1,7 +1,7 @@
-/** Names of mailboxes: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. */
+/** Mailbox names: UTF-8 in the engine, modified UTF-7 (RFC 3501 §5.1.3) on the wire. */
 import { decode, encode } from 'iconv-lite'
 
-/** A mailbox name, or a label of Gmail, from its wire form, as it is when it is not valid in that code. */
+/** Decodes a mailbox name or a label of Gmail; a name without `&` stays. */
 export function inflateName(wire: string): string {
   return wire.includes('&') ? decode(Buffer.from(wire, 'latin1'), 'utf-7-imap') : wire
 }
@@ -20,14 +20,14 @@ export function shownName(wire: string): string {
   return isValid ? decoded : wire
 }
 
-/** A server may list others each time. */
+/** Invalid names that are kept: a server may list other ones each time. */
 const mostOdd = 10_000
 
 export type Names = ReturnType<typeof createNames>
 
 /**
- * Names that are not valid in that code ("R&D", raw UTF-8) are shown as they are, and sent as they came. Shared by the
- * connections of an account: not each of them lists.
+ * Names that are invalid in modified UTF-7 ("R&D", raw UTF-8) are shown undecoded, and sent in the server's form. All
+ * connections of an account share them, because not each connection lists.
  */
 export function createNames() {
   const odd = new Map<string, string>()

@@ -1,6 +1,6 @@
 /**
- * NOTIFY (RFC 5465), which imapflow does not know: the session hears of all folders, while it is in IDLE too. Of the
- * open one it hears as ever; of others by STATUS; and by LIST that folders come, go, or change their names.
+ * NOTIFY (RFC 5465), which imapflow does not know: the server reports changes of all folders, in IDLE too. The open
+ * folder is reported as before, others by STATUS; LIST reports that folders come, go or change their names.
  */
 import { AppError } from '../../errors.ts'
 import { atom, type Argument, type Wire } from './below.ts'
@@ -9,13 +9,13 @@ import { reportedStatus } from './mailboxes.ts'
 import type { Parts } from './parts.ts'
 
 const events = ['MessageNew', 'MessageExpunge', 'FlagChange'].map(atom)
-/** `delayed`: an EXPUNGE comes when no command is under way that names messages. */
+/** DELAYED: no EXPUNGE comes during a command that names messages by their sequence numbers. */
 const wanted: readonly Argument[] = [
   [atom('SELECTED-DELAYED'), events],
   [atom('PERSONAL'), [...events, atom('MailboxName')]],
 ]
 
-/** false = the server has no NOTIFY, or refuses it, or there are folders that are not the user's own: it tells less. */
+/** false = the server has no NOTIFY, refuses it, or has folders of others too, which it does not report. */
 export async function subscribe(wire: Wire, { line, facts }: Parts): Promise<boolean> {
   if (!facts.offers('NOTIFY')) return false
   if ((await line.run((send) => orNull(send('NOTIFY', [atom('SET'), ...wanted])))) === null) return false
