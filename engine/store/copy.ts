@@ -1,8 +1,7 @@
 /**
- * `npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]`: moves everything from one store to
- * another, with progress, verified by count. No engine may run on either side. The target notes position and source
- * after every page, so that a copy that was cut short goes on when it is started again: where it was, or from the start
- * when the source was served meanwhile.
+ * `npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]`: copies all records from one store to
+ * another, with progress, and verifies the counts. No engine may run on either store. The target stores the source and
+ * the position after every page, so that an interrupted copy resumes; it restarts when the source was served meanwhile.
  */
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -15,10 +14,10 @@ import { openLocked } from './sqlite/file.ts'
 import { openSqliteTransfer } from './sqlite/transfer.ts'
 import type { ExportedPage, StoreTransfer, TransferName } from './transfer.ts'
 
-/** Records that expire by themselves, at any moment of a copy: their counts prove nothing. */
+/** Records that may expire during a copy, so that their counts may differ. */
 const expiring: ReadonlySet<TransferName> = new Set(['nonces', 'tokens'])
 
-/** In the order in which they are copied: what others lean on comes first. */
+/** In the order of the copy: records come before those that refer to them. */
 export const transferNames = [
   'developers',
   'users',
@@ -42,7 +41,7 @@ export const transferNames = [
 export interface CopyOptions {
   readonly from: StoreTransfer
   readonly to: StoreTransfer
-  /** Copy although the target holds something: records with the same id are written over, others stay. */
+  /** Copies into a target with records: replaces records with the same id, keeps the others. */
   readonly intoExisting: boolean
   readonly progress: (step: CopyStep) => void
   readonly pageSize?: number
@@ -59,7 +58,7 @@ export type Counts = Readonly<Record<TransferName, number>>
 interface Note {
   readonly source: string
   readonly sourceId: string
-  /** Notes of earlier versions have none. */
+  /** Absent in notes of earlier versions. */
   readonly served?: string | null
   readonly intoExisting: boolean
   readonly collection: TransferName
@@ -76,8 +75,8 @@ export async function countAll(store: StoreTransfer): Promise<Counts> {
 }
 
 /**
- * Copies and verifies; answers the counts of the source. AppError `conflict` when the target is not empty (and may not
- * be), or is the target of an unfinished copy from elsewhere; `internal` when the counts differ at the end.
+ * Copies and verifies. Returns the counts of the source. AppError `conflict` when the target is not empty (without
+ * `intoExisting`), or is the target of an unfinished copy from another source; `internal` when the counts differ.
  */
 export async function copyStore(options: CopyOptions): Promise<Counts> {
   const { from, to } = options
@@ -91,10 +90,7 @@ export async function copyStore(options: CopyOptions): Promise<Counts> {
   return counts
 }
 
-/**
- * Where to go on: the noted position of an earlier try, or the very start. That is for a target that may be written,
- * and for a source that was served meanwhile.
- */
+/** The position of an interrupted copy, or the start: for a new copy, or when the source was served meanwhile. */
 async function startOf({ from, to, intoExisting }: CopyOptions): Promise<Note> {
   const begun = { collection: transferNames[0], after: null, copied: 0 }
   const [sourceId, served] = [await from.identity(), await from.served()]
@@ -115,7 +111,7 @@ async function startOf({ from, to, intoExisting }: CopyOptions): Promise<Note> {
   return saved(to, { source: from.name, sourceId, served, intoExisting, ...begun })
 }
 
-/** Whoever has an API key can be one developer alone; of two with the same one, none is written over. */
+/** AppError `conflict` when two developers have the same API key: neither replaces the other. */
 async function refuseSharedKeys(from: StoreTransfer, to: StoreTransfer): Promise<void> {
   const there = new Map<string, string>()
   for await (const { id, apiKey } of developersOf(to)) there.set(apiKey, id)
@@ -173,17 +169,15 @@ async function verify(from: StoreTransfer, to: StoreTransfer, intoExisting: bool
   throw new AppError('internal', `the copy is not whole (is a service running on either side?): ${what}`)
 }
 
-/* The command. */
-
 const usage = `usage: npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]
   a URI is mongodb://… or mongodb+srv://…; a path is a data directory, or an SQLite file that is there or ends in .sqlite
   stop the service first; a copy that was cut short goes on when it is started again`
 
-/** How long a database that is away is waited for. */
+/** The longest wait for an unreachable database. */
 const patienceMs = 60_000
 const timeoutMs = 60_000
 
-/** Runs one command; answers the exit status. What it has to say goes to `say`, line by line. */
+/** Runs one command. Returns the exit status. `say` prints a line. */
 export async function runStoreCommand(args: readonly string[], say: (line: string) => void): Promise<number> {
   try {
     const { from, to, intoExisting } = await readArgs(args)
@@ -214,8 +208,8 @@ async function readArgs(args: readonly string[]) {
   const { values, positionals } = parsed(args)
   const { from, to } = values
   if (positionals.join() !== 'copy' || from === undefined || to === undefined) throw new AppError('bad_request', usage)
-  for (const [option, store] of [['--from', from] as const, ['--to', to] as const]) {
-    // else it would become a directory of that name
+  for (const [option, store] of Object.entries({ '--from': from, '--to': to })) {
+    // a path of this form would become a directory
     if (!isUri(store) && /^[a-z+]+:\//i.test(store)) {
       throw new AppError('bad_request', `${option}: expected mongodb://…, mongodb+srv://… or a path`)
     }
@@ -243,7 +237,7 @@ function goesOn(error: unknown): never {
   throw new AppError('store_unavailable', words, { cause: error })
 }
 
-/** At most one line a second, and one at the end of each collection that has anything. */
+/** Prints at most one line a second, and one at the end of each collection with records. */
 function throttled(say: (line: string) => void) {
   let last = 0
   return ({ collection, copied, total }: CopyStep) => {
@@ -260,14 +254,14 @@ function isUri(store: string): boolean {
 
 type Option = '--from' | '--to'
 
-/** What two spellings of one store have in common. */
+/** The same name for all spellings of one store. */
 async function nameOf(store: string, option: Option): Promise<string> {
   if (isUri(store)) return hostAndName(store, option)
   const path = fileOf(store)
   return existsSync(path) ? realpathSync(path) : resolve(path)
 }
 
-/** A path that is not there yet is a data directory, unless it ends like the file in one. */
+/** The SQLite file. A path that does not exist is a data directory, unless it ends in .sqlite. */
 function fileOf(store: string): string {
   const isFile = statSync(store, { throwIfNoEntry: false })?.isFile() ?? store.endsWith('.sqlite')
   return isFile ? store : join(store, 'mailroom.sqlite')
@@ -293,7 +287,7 @@ async function openMongo(
   return openMongoTransfer({ uri, role, timeoutMs, log: warnings(say), signal }).catch(inWordsOf(option))
 }
 
-/** The driver is loaded only when it is used. */
+/** Loads the driver only for a MongoDB store. */
 async function hostAndName(uri: string, option: Option): Promise<string> {
   const { describeUri } = await import('./mongo/connect.ts')
   try {
@@ -304,7 +298,7 @@ async function hostAndName(uri: string, option: Option): Promise<string> {
   }
 }
 
-/** Whoever copies has set no variable and stops nothing: what is wrong is the option. */
+/** Rewrites errors of a service start, so that they name the option. */
 function inWordsOf(option: Option): (error: unknown) => never {
   return (cause) => {
     if (isAppError(cause, 'shutting_down')) {
@@ -316,7 +310,7 @@ function inWordsOf(option: Option): (error: unknown) => never {
   }
 }
 
-/** Of the log of a start only what a person has to know. */
+/** A logger that prints warnings and errors alone. */
 function warnings(say: (line: string) => void): Logger {
   const warn = (facts: unknown, text?: unknown): void => say(`${String(text)} ${JSON.stringify(facts)}`)
   return { ...silentLogger, warn, error: warn }
