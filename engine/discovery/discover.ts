@@ -154,21 +154,16 @@ async function srvSettings(resolver: DnsResolver, domain: string): Promise<Setti
     orNone(resolver.resolveSrv(`_imaps._tcp.${domain}`)),
     orNone(resolver.resolveSrv(`_imap._tcp.${domain}`)),
   ])
-  const found = [
-    ...inOrder(secure).map((record) => ofRecord(record, true)),
-    ...inOrder(plain).map((record) => ofRecord(record, false)),
-  ]
+  const found = [...settingsOfRecords(secure, true), ...settingsOfRecords(plain, false)]
   return found.length === 0 && secure.length + plain.length > 0 ? null : found
 }
 
-function inOrder(records: readonly SrvRecord[]): SrvRecord[] {
+function settingsOfRecords(records: readonly SrvRecord[], useSsl: boolean): Settings[] {
+  const usual = { useSsl, oauth: false, username: '%EMAILADDRESS%', documentation: [] }
   return records
     .filter(({ name, port }) => hostOf(name) !== '' && port > 0)
     .sort((left, right) => left.priority - right.priority || right.weight - left.weight)
-}
-
-function ofRecord({ name, port }: SrvRecord, useSsl: boolean): Settings {
-  return { server: hostOf(name), port, useSsl, oauth: false, username: '%EMAILADDRESS%', documentation: [] }
+    .map(({ name, port }) => ({ server: hostOf(name), port, ...usual }))
 }
 
 function hostOf(name: string): string {

@@ -317,9 +317,8 @@ export function isFirst(event: MessageEvent, message: MessageRecord): boolean {
 function judgeOccasion(rules: Rules, event: MessageEvent, message: MessageRecord): FilterVerdict {
   const filter = 'receive_all_changes'
   if (rules.receiveAllChanges) return { filter, matched: true, why: 'every event is wanted' }
-  const move = moves[event.kind]
-  const asked =
-    move === 'added' ? rules.filters.folderAdded : move === 'removed' ? rules.filters.folderRemoved : undefined
+  const { folderAdded: added, folderRemoved: removed } = rules.filters
+  const asked = { added, removed, none: undefined }[moves[event.kind]]
   if (asked !== undefined) return { filter, matched: true, why: `a folder filter asks for every ${event.kind} event` }
   if (isFirst(event, message)) return { filter, matched: true, why: "the message's first event" }
   return { filter, matched: false, why: `${event.kind} is not the message's first event` }
