@@ -19,9 +19,9 @@ import {
 export interface Entry {
   readonly id: string
   readonly summary: string
-  /** '' = no operation. */
+  /** '' = the entry is no operation. */
   readonly method: string
-  /** Further text for the search: the path and, but for those of the 2.0 API, the parameters. */
+  /** Further text for the search: the path and, except in the 2.0 API, the names of parameters. */
   readonly words: string
   readonly content: Html
 }
@@ -32,16 +32,15 @@ export interface Group {
 }
 
 export interface Reference {
-  /** Names in braces in the paths. */
-  readonly pathTable: readonly Html[]
+  /** The parameters of the paths. */
+  readonly pathTable: Html | null
   readonly groups: readonly Group[]
 }
 
-/** The entries of one page share these. */
 interface Page {
   readonly baseUrl: string
   readonly schemas: Schemas
-  /** Id of the entry that shows a named schema, or these fields of a body: each is shown once on a page. */
+  /** Id of the entry that shows a schema, by the schema's name or by its fields as JSON. A page shows each once. */
   readonly shown: Map<string, string>
 }
 
@@ -49,7 +48,7 @@ type Parameters = Operation['parameters'] | Callback['parameters']
 
 export const callbacksTag = 'Callbacks'
 
-/** What one page has. Operations with the same summary are one entry, such as those with and without a folder. */
+/** The reference of these tags. Operations with one summary, such as with and without a folder, are one entry. */
 export function referenceOf(document: OpenApi, tags: readonly string[]): Reference {
   const schemas = (document.components.schemas ?? {}) as Schemas
   const all = Object.entries(document.paths)
@@ -107,15 +106,18 @@ function pathPieces(path: string): Html[] {
   return path.split(/(\{\w+\})/).map((piece) => (piece.startsWith('{') ? html`<var>${piece}</var>` : html`${piece}`))
 }
 
-function parameterTable(title: string, parameters: Parameters, schemas: Schemas): Html[] {
+function parameterTable(title: string, parameters: Parameters, schemas: Schemas): Html | null {
   const rows = parameters.map(({ name, schema, required, description }) =>
     fieldRow(name, description === undefined ? schema : { ...schema, description }, schemas, required),
   )
-  return rows.length === 0 ? [] : [html`<h4>${title}</h4>`, tableOf(rows)]
+  return rows.length === 0
+    ? null
+    : html`<h4>${title}</h4>
+        ${tableOf(rows)}`
 }
 
-function bodyTable(schema: Json | null, type: string, schemas: Schemas): Html | null {
-  const table = schema === null ? null : fieldTable(schema, schemas)
+function bodyTable(schema: Json, type: string, schemas: Schemas): Html | null {
+  const table = fieldTable(schema, schemas)
   return (
     table &&
     html`<h4>Body <small>${type}</small></h4>
@@ -124,8 +126,8 @@ function bodyTable(schema: Json | null, type: string, schemas: Schemas): Html | 
 }
 
 function body(operation: Operation, { schemas, shown }: Page): Html | null {
-  const schema = bodySchema(operation)
-  const { properties, required } = propertiesOf(schema ?? {})
+  const schema = bodySchema(operation) ?? {}
+  const { properties, required } = propertiesOf(schema)
   const fields = JSON.stringify(properties)
   const known = shown.get(fields)
   if (known === undefined) {
@@ -135,7 +137,7 @@ function body(operation: Operation, { schemas, shown }: Page): Html | null {
   return shownAt(known, 'Body', 'these fields', required.length === 0 ? ', none of them required' : '')
 }
 
-/** A part that the page shows at another operation. */
+/** A link to the operation that shows this part. */
 function shownAt(id: string, part: string, link: string, more = ''): Html {
   return html`<h4>
     ${part}
@@ -146,7 +148,7 @@ function shownAt(id: string, part: string, link: string, more = ''): Html {
   </h4>`
 }
 
-/** Statuses that any call may answer: the first page says of each what it means. */
+/** Statuses that any call may answer. The first page explains them. */
 const usualErrors = new Set(['400', '401', '403', '404', '413', '429', '431', '500', '503', '504'])
 
 function errorList(operation: Operation): Html | null {
@@ -191,18 +193,14 @@ const howToVerify =
   'webhook inactive.'
 
 function callbackGroup(callbacks: Callbacks, schemas: Schemas): Group {
-  const verify = html`<h3>Verify a signature</h3>
+  const summary = 'Verify a signature'
+  const content = html`<h3>${summary}</h3>
     ${paragraphs(howToVerify)}
     <h4>Node.js</h4>
     <pre>${verification}</pre>`
-  const summary = 'Verify a signature'
-  return {
-    tag: 'Callbacks',
-    entries: [
-      { id: 'verify', summary, method: '', words: 'signature callback', content: verify },
-      ...Object.values(callbacks).map(({ post }) => callbackEntry(post, schemas)),
-    ],
-  }
+  const verify = { id: 'verify', summary, method: '', words: 'signature callback', content }
+  const entries = Object.values(callbacks).map(({ post }) => callbackEntry(post, schemas))
+  return { tag: callbacksTag, entries: [verify, ...entries] }
 }
 
 function callbackEntry(callback: Callback, schemas: Schemas): Entry {
@@ -227,7 +225,7 @@ function exampleBlocks(schema: Json, schemas: Schemas): Html[] {
   return examplesOf(schema, schemas).map((example) => html`<pre>${JSON.stringify(example, null, 2)}</pre>`)
 }
 
-/** How a receiver checks a callback, as a module that runs as it is: the tests run it on real callbacks. */
+/** A module that verifies callbacks. The tests run it on real callbacks. */
 export const verification = `import { createHmac, timingSafeEqual } from 'node:crypto'
 
 function same(left, right) {

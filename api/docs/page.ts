@@ -1,6 +1,6 @@
 /**
- * The HTML documentation: /docs has the quick start and the list of all operations, /docs/<task> the reference of one
- * task. Made from the OpenAPI document; needs nothing from the network.
+ * Makes the HTML documentation from the OpenAPI document: /docs has the quick start and the list of all operations,
+ * /docs/<task> the reference of a task. The pages load nothing from other hosts.
  */
 import { basics, html, Html, pageHeaders, paragraphs, wholePage } from '../html.ts'
 import type { OpenApi } from '../openapi.ts'
@@ -43,7 +43,7 @@ main ul.links a { display: flex; gap: 10px; align-items: baseline; padding: 4px 
 @media (max-width: 760px) { nav { position: static; width: auto; max-height: 45vh; border-right: 0; } main { margin: 0; padding: 24px 18px 80px; } }
 `
 
-/** Shows the operations that have all words of the search; without a script all are shown. */
+/** Shows the operations that have all words of the search. Without a script all operations are shown. */
 const script = `
 const box = document.querySelector('#search')
 const list = document.querySelector('#operations')
@@ -63,17 +63,19 @@ find()
 
 export const docsHeaders = pageHeaders(style, script, true)
 
-/** A whole element, so that no white space gets between the hash and the text. */
+/** The formatter must not add white space to the script: the CSP has its hash. */
 const scriptElement = new Html(`<script>${script}</script>`)
 
 interface Task extends Reference {
-  /** Last segment of its address. */
+  /** Last segment of the page's path. */
   readonly name: string
   readonly title: string
 }
 
-/** Title and tags of each task, by name. A tag of no task has a page of its own. */
-const tasks: Readonly<Record<string, readonly [title: string, ...tags: string[]]>> = {
+type TasksByName = Readonly<Record<string, readonly [title: string, ...tags: string[]]>>
+
+/** Title and tags of each task, by name. Every other tag has a page of its own. */
+const tasks: TasksByName = {
   mailboxes: ['Connect mailboxes', 'Users', 'Email accounts', 'Connect tokens', 'Discovery', 'OAuth providers'],
   messages: ['Read and change mail', 'Folders', 'Messages', 'Attachments', 'Contacts'],
   webhooks: ['Webhooks', 'Webhooks', 'Application webhooks'],
@@ -87,7 +89,7 @@ function tasksOf(document: OpenApi): Task[] {
   const known = new Set(Object.values(tasks).flatMap(([, ...those]) => those))
   const former = tags.filter((tag) => tag.startsWith('2.0 '))
   const others = tags.filter((tag) => !known.has(tag) && !former.includes(tag))
-  const all: Readonly<Record<string, readonly [title: string, ...tags: string[]]>> = {
+  const all: TasksByName = {
     ...tasks,
     ...Object.fromEntries(others.map((tag) => [tag.toLowerCase().replaceAll(' ', '-'), [tag, tag]])),
     '2.0': ['The 2.0 API', ...former],
@@ -97,7 +99,7 @@ function tasksOf(document: OpenApi): Task[] {
     .filter(({ groups }) => groups.length > 0)
 }
 
-/** Each page by its name; '' is the first one. */
+/** The text of each page, by name; '' is the first page. */
 export function renderDocs(document: OpenApi): ReadonlyMap<string, string> {
   const all = tasksOf(document)
   const base = document.servers[0]?.url ?? ''
@@ -179,13 +181,13 @@ function operationsOf({ tag, entries }: Group): Html {
     </ul>`
 }
 
-/** On the first page the search looks into its words. */
+/** A link to an entry; on the first page (`page` is not '') with the words for the search. */
 function link({ id, method, words, summary }: Entry, page: string): Html {
   const search = page !== '' && html` data-search="${words}"`
   return html`<li${search}><a href="${page}#${id}">${method !== '' && methodMark(method)}${summary}</a></li>`
 }
 
-/** Without the white space, closing tags and escapes that a page does not need. */
+/** Removes white space, closing tags and escapes that a page does not need. */
 function compact(page: string): string {
   const pieces = page.split(/(?=<(?:pre|style|script))|(?<=<\/(?:pre|style|script)>)/)
   return pieces.map(shortOf).join('')

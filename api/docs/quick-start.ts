@@ -1,4 +1,4 @@
-/** From a key to a verified callback in five curl lines; test/demo runs them. */
+/** The quick start: from a key to a verified callback in five curl lines. test/demo runs them. */
 import { html, type Html, inline } from '../html.ts'
 
 interface Step {
@@ -10,7 +10,7 @@ interface Step {
 const settings =
   "export KEY=… SECRET=… RECEIVER=https://app.example.com/mail\nexport EMAIL=anna@example.com PASSWORD='…' SERVER=imap.example.com PORT=993 TLS=1"
 
-/** A call of the API with the key; `fields` are shell words. */
+/** A curl line with the API key. `fields` are words of the shell. */
 function call(url: string, ...fields: readonly string[]): string {
   return [`curl -u "$KEY:$SECRET" "${url}"`, ...fields].join(' \\\n  ')
 }

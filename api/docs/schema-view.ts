@@ -1,12 +1,12 @@
-/** JSON Schema as people read it: a table of fields, an example, and the curl line of an operation. */
+/** Shows a JSON Schema as a table of fields and an example, and an operation as a curl line. */
 import { html, type Html, inline } from '../html.ts'
 import { type Operation, propertiesOf, sharedReference } from '../openapi.ts'
 import type { Json } from '../examples.ts'
 
-/** Those that others name, by their names. */
+/** The shared schemas, by name. */
 export type Schemas = Readonly<Record<string, Json>>
 
-/** Deeper fields are shown by their type alone. */
+/** Levels of fields that a table shows. */
 const deepest = 3
 
 function resolve(schema: Json, schemas: Schemas): Json {
@@ -19,12 +19,12 @@ function referenceName(schema: Json): string | null {
   return typeof $ref === 'string' && $ref.startsWith(sharedReference) ? $ref.slice(sharedReference.length) : null
 }
 
-/** Of the schema itself, or of an array's entries. */
+/** The name of the schema, or of the schema of an array's entries; null = it has none. */
 export function nameOf(schema: Json): string | null {
   return referenceName(schema.type === 'array' ? itemsOf(schema) : schema)
 }
 
-/** 'array of User', 'integer, 0 to 100', '"asc" | "desc"'. */
+/** The type in words: 'array of User', 'integer, 0 to 100', '"asc" | "desc"'. */
 export function typeWords(schema: Json, schemas: Schemas): string {
   const name = referenceName(schema)
   if (name !== null) return name
@@ -54,7 +54,7 @@ function rangeWords({ minimum, maximum, format }: Json): string {
   return typeof format === 'string' ? ` (${format})` : ''
 }
 
-/** Rows of name, type and meaning. Of an answer only fields with a description: its example has the others. */
+/** Rows of name, type and meaning. An answer's table has only fields with a description: its example has all. */
 export function fieldTable(schema: Json, schemas: Schemas, isAnswer = false): Html | null {
   const rows = fieldRows(schema, schemas, '', isAnswer)
   return rows.length === 0 ? null : tableOf(rows)
@@ -99,22 +99,21 @@ function isArray(schema: Json, schemas: Schemas): boolean {
   return resolve(schema, schemas).type === 'array'
 }
 
-/** The object itself, or that of an array's entries. */
+/** The schema itself, or that of an array's entries. */
 function objectOf(schema: Json, schemas: Schemas): Json {
   const resolved = resolve(schema, schemas)
   return resolved.type === 'array' ? resolve(itemsOf(resolved), schemas) : resolved
 }
 
-/** All that the schema gives for itself, or one. */
+/** The examples of the schema, or one made of its fields. */
 export function examplesOf(schema: Json, schemas: Schemas): readonly unknown[] {
   const { examples } = resolve(schema, schemas)
   return Array.isArray(examples) && examples.length > 0 ? examples : [exampleOf(schema, schemas)]
 }
 
-/** Where a schema gives none. */
+/** Examples of types, for schemas without an example. */
 const samples: Json = { integer: 1, number: 1, boolean: true, string: 'text' }
 
-/** The schema's own example, or one made of its fields. */
 function exampleOf(schema: Json, schemas: Schemas): unknown {
   const given = resolve(schema, schemas)
   if (Array.isArray(given.examples) && given.examples.length > 0) return given.examples[0]
@@ -151,7 +150,7 @@ export function bodySchema(operation: Operation): Json | null {
   return operation.requestBody?.content['application/json']?.schema ?? null
 }
 
-/** The body's own example, or what it requires, or else its first two parameters. */
+/** The example of the body, or its required parameters, or else its first two parameters. */
 function bodyExample(schema: Json, schemas: Schemas): Record<string, unknown> {
   if (Array.isArray(schema.examples)) return schema.examples[0] as Record<string, unknown>
   const { properties, required } = propertiesOf(schema)
@@ -161,9 +160,7 @@ function bodyExample(schema: Json, schemas: Schemas): Record<string, unknown> {
 
 function filledPath(path: string, operation: Operation): string {
   return path.replaceAll(/\{(\w+)\}/g, (whole, name) => {
-    const example = operation.parameters.find(
-      (parameter) => parameter.in === 'path' && parameter.name === name,
-    )?.example
+    const example = operation.parameters.find((one) => one.in === 'path' && one.name === name)?.example
     return typeof example === 'string' ? encodeURIComponent(example) : whole
   })
 }
@@ -179,7 +176,7 @@ function plain(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** `-d` sends what it is given: only what a form takes for something else is encoded. */
+/** A value for curl -d, which sends it unchanged: only the special characters of a form are encoded. */
 function formText(value: unknown): string {
   return plain(value).replaceAll(/[%&+]/g, (sign) => encodeURIComponent(sign))
 }
