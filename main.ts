@@ -17,14 +17,14 @@ import {
   withinTime,
 } from './engine/index.ts'
 
-/** For answers that are on their way. */
+/** Answers that are being sent get this time at the end. */
 const closeGraceMs = 2000
 
-/** What has to be ended in order; engine and app are there once the store is open. */
+/** The parts of the process, for its orderly end. Engine and app exist once the store is open. */
 interface Running {
   readonly log: Logger
   readonly drainMs: number
-  /** Longest that an orderly end may take. */
+  /** An orderly end takes at most so long. */
   readonly endWithinMs: number
   readonly servers: readonly Server[]
   readonly opening: AbortController
@@ -37,16 +37,12 @@ async function serve(): Promise<void> {
   const log = createLogger(config)
   const front = createFront(config)
   const connections = createConnections(config)
-  const {
-    MAILROOM_HOST: host,
-    MAILROOM_PORT: port,
-    MAILROOM_ADMIN_HOST: ownHost,
-    MAILROOM_ADMIN_PORT: ownPort,
-  } = config
+  const { MAILROOM_HOST: host, MAILROOM_PORT: port } = config
+  const { MAILROOM_ADMIN_HOST: ownHost, MAILROOM_ADMIN_PORT: ownPort } = config
   const ofClients = ownPort === null ? 'all' : 'api'
   const served = config.MAILROOM_ROLE === 'engine' ? 'management' : ofClients
   const server = createServer(front, config, connections, served)
-  // It counts its own connections: health is told also while the API's are at their limit.
+  // It has its own limit of connections, so health checks are answered while the API is at its limit.
   const management = ownPort === null ? null : createServer(front, config, createConnections(config), 'management')
   const drainMs = config.MAILROOM_DRAIN_WAIT
   const endWithinMs = drainMs + closeGraceMs + 3 * config.MAILROOM_SHUTDOWN_TIMEOUT
@@ -75,20 +71,22 @@ async function serve(): Promise<void> {
   })
   running.engine = engine
   try {
-    await begin(running, engine, { url, ownUrl }, front)
+    await begin(running, engine, front, url, ownUrl)
   } catch (error) {
-    // Results of callbacks that went out are written, and the lead is given back.
+    // An orderly stop stores the results of callbacks that were sent, and gives the lead back.
     await withinTime(endWithinMs, stop(running)).catch(() => undefined)
     throw error
   }
   log.info({ store: engine.store.kind }, 'started')
 }
 
+/** `consoleUrl`: where the management server listens. */
 async function begin(
   running: Running,
   engine: Engine,
-  { url, ownUrl }: { readonly url: string; /** Of the console. */ readonly ownUrl: string },
   front: ReturnType<typeof createFront>,
+  url: string,
+  consoleUrl: string,
 ): Promise<void> {
   const { log } = running
   engine.setBaseUrl(url)
@@ -103,7 +101,7 @@ async function begin(
     log.warn({}, 'there is no console: set MAILROOM_ADMIN_PASSWORD, or listen on a loopback address')
   const password = await engine.operators.ensurePassword()
   if (password !== null)
-    log.warn({ console: `${ownUrl}/console`, shownOnce: password }, 'password of the console: keep it')
+    log.warn({ console: `${consoleUrl}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
   await engine.start(running.app.peerCallback())
@@ -114,12 +112,12 @@ async function stop({ servers, opening, app, engine }: Running, drainMs = 0): Pr
   engine?.drain()
   if (app !== undefined) await sleep(drainMs)
   await Promise.all(servers.map((server) => closeServer(server, closeGraceMs)))
-  // The last calls go to the log of calls, which the engine's store keeps.
+  // The app ends before the engine: it writes its last calls to the engine's store.
   await app?.close()
   await engine?.stop()
 }
 
-/** SIGTERM and SIGINT end in order; a second one ends at once, and so does time. */
+/** SIGTERM and SIGINT end the process in order. A second signal, or the end of `endWithinMs`, ends it at once. */
 function endOnSignals(running: Running): void {
   const { log, drainMs, endWithinMs } = running
   let ending = false
@@ -141,14 +139,14 @@ function endOnSignals(running: Running): void {
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
-  // A bug in one actor must not end the others: logged and counted, the process goes on.
+  // A bug in one actor must not end the others: it is logged, and the process goes on.
   process.on('unhandledRejection', (error) => log.error({ err: error }, 'unhandled rejection'))
   process.on('uncaughtException', (error) => log.error({ err: error }, 'uncaught exception'))
 }
 
 /**
- * Other processes own the users of this one by now: whoever supervises it starts it again, to join them. No call is
- * waited for, and the engine ends first: until it has, callbacks go out twice.
+ * Ends the process after other processes have taken over its users; its supervisor starts it again. It waits for no
+ * calls: callbacks go out twice until the engine has stopped.
  */
 function endLost({ log, endWithinMs, servers, opening, engine, app }: Running): void {
   log.fatal('other processes have taken over the work of this one: it ends')
@@ -166,18 +164,18 @@ function lastWords(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** The output may be a file on a full disk. */
+/** Ends the process when it cannot write its output, such as to a file on a full disk. */
 function endUnwritten({ message }: Error): void {
   process.stderr.write(`mailroom: the output cannot be written: ${message}\n`)
   process.exit(1)
 }
 
-/** Ctrl-C ends what shows something again and again. */
+/** Runs a command. Ctrl-C ends commands that run until they are stopped. */
 async function commandLine(words: readonly string[]): Promise<number> {
   const over = new AbortController()
   process.once('SIGINT', () => over.abort())
   const { stdout, stderr, env } = process
-  // `mailroom top | head`: who reads the output has seen enough.
+  // EPIPE: the reader of the output has ended, as in `mailroom top | head`.
   for (const stream of [stdout, stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'EPIPE') over.abort()
@@ -192,7 +190,7 @@ async function commandLine(words: readonly string[]): Promise<number> {
   })
 }
 
-// Before the first use of a thread: of these, half may look up names, and files, zlib and crypto have the rest.
+// Set before the first use of a thread. Half of the threads may look up names; files, zlib and crypto have the rest.
 process.env['UV_THREADPOOL_SIZE'] ??= '32'
 const [command, ...words] = process.argv.slice(2)
 try {

@@ -1,4 +1,4 @@
-/** A typed client: calls are signed with OAuth 1.0a, callbacks are verified by Standard Webhooks. */
+/** A typed client of the API. It signs calls with OAuth 1.0a, and verifies callbacks by Standard Webhooks. */
 import { createHash, createHmac } from 'node:crypto'
 import OAuth from 'oauth-1.0a'
 import createFetchClient, { type Client as FetchClient, type Middleware } from 'openapi-fetch'
@@ -24,11 +24,11 @@ export type Callback = Callbacks[keyof Callbacks]
 export type Client = FetchClient<paths>
 
 export interface ClientOptions {
-  /** Of the service, such as `https://mail.example.com`. */
+  /** URL of the service, such as `https://mail.example.com`. */
   readonly baseUrl: string
-  /** API key. */
+  /** The API key. */
   readonly key: string
-  /** Its secret, which is never sent. */
+  /** The API secret, which is never sent. */
   readonly secret: string
 }
 
@@ -58,7 +58,7 @@ function signing(key: string, secret: string): Middleware {
   }
 }
 
-/** Of a Fetch API request, or of Node's `IncomingMessage`. */
+/** The headers of a Fetch API request, or of Node's `IncomingMessage`. */
 type CallbackHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>
 
 /**
