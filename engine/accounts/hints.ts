@@ -1,10 +1,10 @@
 /**
- * What our own commands have done on the server, for the reader: which message a new UID holds (COPYUID), and which
- * placements we took away. In memory only: without a hint the reader finds the same as of any other mail program.
+ * Hints of our own commands for the watching session: the message at a new UID (COPYUID), and the placements that a
+ * command took away. In memory only: without a hint the change looks like another mail program's.
  */
 import type { Place } from '../store/records.ts'
 
-/** More hints than these are not kept: the reader uses each soon after the command. */
+/** The newest hints are kept: each is used soon after its command. */
 const hintsMost = 1000
 
 const keyOf = ({ folderId, uidValidity, uid }: Place): string => `${folderId} ${uidValidity} ${uid}`
@@ -13,7 +13,7 @@ interface Hint {
   readonly messageId: string
   /** The folder to which the message was moved or copied; null = it was removed. */
   readonly to: string | null
-  /** The folders that were marked by then may hold the message: see createMoved. */
+  /** The folders with marks up to this may hold the message: see createMoved. */
   readonly mark: number
 }
 

@@ -64,14 +64,14 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
       if (state === undefined || registry.view(accountId)?.state !== 'watching') return null
       return { until: state.moved.settledAt, nextAt: state.nextLookAt() }
     },
-    /** All of this node or these, without their steps. */
+    /** Of all accounts of this node, or of these, without their steps. */
     facts: (ids?: readonly string[]) => registry.facts(ids),
     countTags: () => registry.countTags(),
-    /** The last lines of its connections, and those at the last failure; null = there has been none. */
+    /** The last lines of the account's connections, and those of the last failure; null = it had no connection. */
     wire: (accountId: string) => pool.wire(accountId),
-    /** Each step and line as it comes. Answers the way to stop listening. */
+    /** Called with each step and line. Returns the function that ends the listening. */
     listen: (accountId: string, listener: (news: AccountNews) => void) => pool.listen(accountId, listener),
-    /** What waits for the connection for commands, and for a place to store batches (that one is shared by all). */
+    /** Depths of the account's command queue, and of the queue of batches, which all accounts share. */
     queues: (accountId: string) => [
       { name: 'commands', ...(pool.runtime(accountId)?.live()?.link.depth() ?? { waiting: 0, running: 0 }) },
       { name: 'batches of all accounts', ...sync.writing.depth() },
@@ -88,17 +88,17 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
   }
 }
 
-/** Actors of the accounts that this process owns; of others their owner is told. */
+/** Acts on the actors of this node's accounts; for others the owning node is told. */
 function createOwned(sync: SyncDeps, pool: Pool) {
   const { now } = sync
   const { nodes, accounts } = sync.store
-  /** The node that owns it reads its record again. */
+  /** Has the node that owns the account read its record again. */
   const tell = (accountId: string): void => void nodes.tell({ what: 'account', id: accountId })
   const send = (accountId: string, event: AccountEvent): void => {
     if (!pool.registry.send(accountId, event)) tell(accountId)
   }
   return {
-    /** To its actor, which may be another node's: that one reads the record again. */
+    /** Sends to the account's actor; another node that owns it reads the record again. */
     send,
     start: (account: AccountRecord): void => (nodes.owns(account.userId) ? pool.start(account) : tell(account.id)),
     async stop(accountId: string): Promise<void> {
@@ -114,13 +114,13 @@ function createOwned(sync: SyncDeps, pool: Pool) {
     async shed(slots: readonly number[]): Promise<void> {
       await Promise.all(slots.flatMap((slot) => pool.placed.in(slot)).map((id) => pool.stop(id)))
     },
-    /** Another node has made it, changed it, or removed it. */
+    /** Another node has created, changed or removed the account. */
     async reread(accountId: string): Promise<void> {
       const account = await accounts.get(accountId)
       if (account === null) await pool.stop(accountId)
       else if (nodes.owns(account.userId)) pool.start(account)
     },
-    /** How many there are in the slot. */
+    /** The number of accounts in the slot. */
     countIn: (slot: number): number => pool.placed.count(slot),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What commands, checks and second logins ask of an account's actor: the connection that is live, or the reason why
- * there is none and when the next try is.
+ * Gives commands, checks and second logins the live connection of an account's actor, or the reason why there is none,
+ * with the time of the next try.
  */
 import { waitFor, type ActorRefFrom } from 'xstate'
 import type { accountMachine, AccountSnapshot } from '../../machines/account.machine.ts'
@@ -20,11 +20,11 @@ import type { CheckResult, Credential, ProbeFailure } from './types.ts'
 
 /** An API call waits this long for an account that is just connecting. */
 const settleMs = 10_000
-/** How long the chart may take to store the outcome of a check … */
+/** The answer to a check waits so long for the chart to store the outcome … */
 const recordMs = 10_000
-/** … and at least, also after a login that took all its time. */
+/** … and at least so long, also after a login that took all its time. */
 const recordLeastMs = 1000
-/** After a failed login for a command: the record says the same by then, unless the store is slow. */
+/** The answer after a failed login for a command waits so long for the record. */
 const loginRecordMs = 2000
 
 export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>
@@ -64,7 +64,7 @@ export async function liveAccount(
       live.state.stir()
       return live
     }
-    // A session that has just ended: the chart is about to hear of it.
+    // The chart is about to hear of a session that has just ended.
     const settling = (['connecting', 'syncing', 'watching'] as const).some((tag) => snapshot.hasTag(tag))
     if (settling) runtime(accountId)?.hurry()
     if (!settling || !(await hasStepped(registry, accountId, snapshot, until - now())))
@@ -72,7 +72,7 @@ export async function liveAccount(
   }
 }
 
-/** Its record has gone, or is about to go, or has just come. */
+/** The account's record is gone, or about to go, or has just been created. */
 async function noActor({ accounts }: Pick<Store, 'accounts'>, accountId: string): Promise<AppError> {
   if ((await accounts.get(accountId)) === null) return notFound('email account', accountId)
   return new AppError('account_unavailable', 'the email account is just being started or removed', {
@@ -90,7 +90,7 @@ function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): A
   return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, options)
 }
 
-/** Waits until what the chart knows is stored. An attempt under way hears nothing of a check: its end is waited for. */
+/** Waits until the chart's state is stored, and for the end of an attempt under way, which ignores a check. */
 async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
   for (;;) {
     const snapshot = registry.snapshot(accountId)
@@ -119,10 +119,9 @@ export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, acc
   if (account === null) throw notFound('email account', accountId)
   const keep = (newest: Credential) => keepRotated({ sealer, store: sync.store }, account, newest)
   const result = await probe(account.developerId, account, openCredential(sealer, account), undefined, keep)
-  if (!result.ok && result.retryAfterMs !== undefined) {
-    // Says nothing about the account.
+  // Our own limit on logins is no outcome of the check.
+  if (!result.ok && result.retryAfterMs !== undefined)
     throw new AppError('throttled', result.message, { retryAfterMs: result.retryAfterMs })
-  }
   const at = sync.now()
   if (result.ok) registry.send(accountId, { type: 'CHECK_PASSED', at })
   else {
@@ -138,7 +137,7 @@ function failureError({ failure, message }: { readonly failure: ProbeFailure; re
   return new AppError(unreachable ? 'network' : failure, message)
 }
 
-/** After WAKE, or new settings: an account that was in trouble is answered as it is once its attempt is over. */
+/** After WAKE, or new settings: the record of an account that was in trouble, after its attempt has ended. */
 export async function settled(
   { sync, registry }: Pick<CheckDeps, 'sync' | 'registry'>,
   account: AccountRecord,
@@ -149,8 +148,8 @@ export async function settled(
 }
 
 /**
- * The logins of an account's command connection. The chart hears of their failures. While it holds the next one back
- * there is no login, and the caller hears why and until when.
+ * The logins of an account's command connection. Their failures go to the chart. While the chart holds the next login
+ * back, `enter` throws the reason and the time.
  */
 export function createCommandLogins(
   registry: AccountRegistry,
@@ -175,7 +174,7 @@ export function createCommandLogins(
   }
 }
 
-/** A failure of the store, or the end of the link, says nothing about the login. */
+/** false of a failure of the store, and of the end of the link. */
 function isOfTheServer(error: AppError): boolean {
   return error.code === 'timeout' || failureClasses.some((name) => name === error.code)
 }
