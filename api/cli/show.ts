@@ -143,8 +143,7 @@ export function showEvent(data: string): readonly string[] {
 export function showSecret(name: string): (answer: unknown) => readonly string[] {
   return (answer) => {
     const { [name]: secret, ...rest } = answer as Record<string, unknown>
-    const lines = Object.entries(rest).map(([key, value]) => `${key}: ${String(value)}`)
-    return [...lines, `${name}: ${String(secret)}`, `Keep the ${name}: it is shown this once.`]
+    return [...showAny(rest), `${name}: ${String(secret)}`, `Keep the ${name}: it is shown this once.`]
   }
 }
 

@@ -231,6 +231,7 @@ suite('the command line with a service', () => {
     }
     const field = (out: string, name: string) => new RegExp(`^${name}: (\\S+)$`, 'm').exec(out)?.[1] ?? assert.fail(out)
     const made = await good('keys', 'create', '--name', 'Grace')
+    assert.doesNotMatch(made, /\[object/)
     const [id, key, first] = [field(made, 'id'), field(made, 'api_key'), field(made, 'api_secret')]
     assert.equal(await calls(key, first), 200)
     const second = field(await good('keys', 'rotate', id), 'api_secret')
