@@ -163,8 +163,11 @@ export const timestampOrDate = documented(
 export const commaList = documented(
   z
     .union([z.string(), z.array(z.string())], { error: 'expected a comma-separated list' })
-    .transform((value) => (typeof value === 'string' ? value.split(',') : value).map((entry) => entry.trim()))
-    .transform((entries) => entries.filter((entry) => entry !== ''))
+    .transform((value) =>
+      (typeof value === 'string' ? value.split(',') : value)
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== ''),
+    )
     .refine((entries) => entries.every(isWhole), whole),
   { type: 'string', description: 'comma-separated list' },
 )
