@@ -19,9 +19,8 @@ export interface Connections {
   /** Wraps the app: refuses calls over a limit. */
   guard(app: RequestListener): RequestListener
   readonly open: number
-  /** Calls refused since the start, by the limit that was reached. */
+  /** Refused calls and closed connections since the start, by the limit that was reached. */
   readonly refused: Readonly<Record<Limit, number>>
-  /** Connections closed since the start, by the limit that was reached. */
   readonly closed: Readonly<Record<Limit, number>>
 }
 

@@ -170,7 +170,7 @@ const keyLength = 64
  * address waits with every key that never succeeded from there. No address waits because of another address. Counted
  * over all nodes, for a bounded number of addresses and keys.
  */
-export function createTries({ free, now, log, uses = ownUses, words = usualWords }: TriesOptions) {
+export function createTries({ free, now, log, uses = ownUses, words: [parameter, wrong] = usualWords }: TriesOptions) {
   const failures = new BoundedMap<Failures>()
   /** Pairs of address and key that succeeded. */
   const fitted = new BoundedMap<true>()
@@ -183,7 +183,9 @@ export function createTries({ free, now, log, uses = ownUses, words = usualWords
     const own = known(pair)
     const all = fitted.get(pair) === true ? null : known(address)
     const waitMs = Math.max(own?.until ?? 0, all?.until ?? 0) - now()
-    if (waitMs > 0) throw tooMany(waitMs, words)
+    if (waitMs <= 0) return
+    const text = `${parameter}: too many ${wrong} from this address; try again in ${Math.ceil(waitMs / 1000)} s`
+    throw new AppError('rate_limited', text, { retryAfterMs: waitMs, details: { parameter } })
   }
   /** Returns true when the first wait begins. */
   const fail = (id: string, most: number, times: number): boolean => {
@@ -226,9 +228,4 @@ export function createTries({ free, now, log, uses = ownUses, words = usualWords
       }
     },
   }
-}
-
-function tooMany(retryAfterMs: number, [parameter, wrong]: NonNullable<TriesOptions['words']>): AppError {
-  const words = `${parameter}: too many ${wrong} from this address; try again in ${Math.ceil(retryAfterMs / 1000)} s`
-  return new AppError('rate_limited', words, { retryAfterMs, details: { parameter } })
 }

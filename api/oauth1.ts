@@ -38,10 +38,7 @@ interface Deps {
 /** The protocol parameters, from the header, the query or a form. */
 type Claim = ReturnType<typeof readClaim>
 
-interface Stamp {
-  readonly timestamp: string
-  readonly nonce: string
-}
+type Stamp = NonNullable<Claim['stamp']>
 
 const protocolName = /^oauth_(?:consumer_key|signature(?:_method)?|timestamp|nonce|version|token|body_hash)$/
 

@@ -110,7 +110,7 @@ interface Definition<
 > {
   /** 'developer' when absent. */
   readonly auth?: Auth
-  /** What an operator's token needs; 'read' when absent. */
+  /** Scope that an admin token needs; 'read' when absent. */
   readonly scope?: OperatorScope
   readonly summary: string
   readonly tag?: string

@@ -153,7 +153,6 @@ export async function listen(
 /** Accepts no new call, gives open calls `graceMs` to end, then closes all connections, event streams included. */
 export async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  server.closeIdleConnections()
   const cut = setTimeout(() => server.closeAllConnections(), graceMs)
   await closed
   clearTimeout(cut)

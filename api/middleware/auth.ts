@@ -89,7 +89,7 @@ function byBasic(encoded: string, engine: Engine, tryKey: TryKey): Promise<Authe
   return tryKey(key, async () => (colon === -1 ? null : await check(key, text.slice(colon + 1), engine)) ?? refuse())
 }
 
-/** The key ends at the first dot for which key and secret fit. All dots together are one try. */
+/** The key ends at the first dot with a valid key and secret around it. All dots together are one try. */
 function byBearer(token: string, engine: Engine, tryKey: TryKey): Promise<Authenticated> {
   const text = token.trim()
   return tryKey(text.split('.', 1)[0] ?? '', async () => {

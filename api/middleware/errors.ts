@@ -56,7 +56,7 @@ function inCallersWords(ctx: FrameContext, error: AppError): AppError {
 
 function answer(ctx: FrameContext, error: AppError): void {
   const { status, details } = error
-  // A stream that failed before its first byte has set it.
+  // The headers of a stream that failed before its first byte may be set.
   ctx.res.removeHeader('Content-Disposition')
   const headers: Record<string, string> = { 'Content-Type': 'application/json' }
   const waitSeconds = secondsToWait(error)
