@@ -1,7 +1,7 @@
 /**
- * Bodies and headers, which only the mail server has, for one message or a page of them: over the account's command
- * connection, many messages at once, bounded in bytes. What fails for all (no connection, no time) fails the call; what
- * fails for one message of a list is answered on that message as `body_error`, so that nothing unread looks empty.
+ * Reads bodies and headers from the mail server, for one message or a page of messages: many messages with one command,
+ * bounded in bytes. A failure that concerns all messages (no connection, no time) fails the call. A failure of one
+ * message in a list becomes its `body_error`, so an unread body never looks empty.
  */
 import {
   yieldToLoop,
@@ -18,21 +18,21 @@ import type { Call } from '../../route.ts'
 import { type Contents, type MessageView, presentBody } from './present.ts'
 import type { Wishes } from './schema.ts'
 
-/** Of one part in a list, as transferred; larger ones are cut and marked `truncated`. */
+/** Most bytes of one part in a list, as transferred; larger parts are cut and marked `truncated`. */
 const listPartMax = 1_048_576
-/** Of all parts of a list together; past it each part still gets `leastPart`, and past it twice nothing. */
+/** Most bytes of all parts of a list. After that each part gets `leastPart`; after twice as much, nothing. */
 const listMax = 32 * 1_048_576
-/** The same of a single message. */
+/** The same bounds for a single message. */
 const singlePartMax = maxBodyBytes
 const singleMax = 64 * 1_048_576
 const leastPart = 65_536
-/** Of all parts that are asked for in one go. */
+/** Most bytes of all parts that one command reads. */
 const packMax = 2 * 1_048_576
-/** Contents are held several times over: as they came, decoded, and as the answer's text. */
+/** Memory holds contents several times: as transferred, decoded, and as the answer's text. */
 const heldTimes = 4
 const headerSection = 'HEADER'
 
-/** Shares out the bytes of one answer: of a part all that may be, then its beginning, then nothing. */
+/** Shares out the bytes of one answer: parts are read whole first, then only their beginning, then not at all. */
 function sharing(partMax: number, all: number) {
   let left = all
   return (part: BodyPartRecord): AskedPart => {
@@ -43,27 +43,24 @@ function sharing(partMax: number, all: number) {
   }
 }
 
-type Share = ReturnType<typeof sharing>
+type BodyView = MessageView['bodies'][number]
 
-/** Servers name wrong sizes, and some of them 0. */
+/** Servers report wrong sizes, and some report 0. */
 const slack = (size: number): number => Math.max(leastPart, 2 * size + 4096)
 
-type Meter = Awaited<ReturnType<typeof meterOf>>
+/** Counts transferred bytes. */
+type Meter = (bytes: number) => Promise<void>
 
-/**
- * What a call takes of the budget: more when a server gives more than the size that it named.
- */
-async function meterOf(call: Call, size: number) {
+/** Reserves memory for `size` bytes. The meter reserves more when the server sends more than it reported. */
+async function meterOf(call: Call, size: number): Promise<Meter> {
   let [counted, reserved] = [0, size]
   await call.reserve(heldTimes * size)
-  return {
-    async count(bytes: number): Promise<void> {
-      counted += bytes
-      if (counted <= reserved) return
-      const more = Math.max(leastPart, counted - reserved)
-      reserved += more
-      await call.reserve(heldTimes * more)
-    },
+  return async (bytes) => {
+    counted += bytes
+    if (counted <= reserved) return
+    const more = Math.max(leastPart, counted - reserved)
+    reserved += more
+    await call.reserve(heldTimes * more)
   }
 }
 
@@ -75,7 +72,7 @@ function wantsHeaders(wishes: Wishes): boolean {
   return wishes.include_headers === '1' || wishes.include_headers === 'raw'
 }
 
-/** Of a single message: every failure is the call's. */
+/** Reads a single message: every failure fails the call. */
 export async function readContents(call: Call, message: MessageRecord, wishes: Wishes): Promise<Contents> {
   const asked = askedOf(message, wishes, sharing(singlePartMax, singleMax))
   return readAlone(call, asked, wishes, await meterOf(call, asked.size))
@@ -83,27 +80,27 @@ export async function readContents(call: Call, message: MessageRecord, wishes: W
 
 interface AskedPart {
   readonly part: BodyPartRecord
-  /** How many bytes are read at most. */
+  /** Most bytes to read; longer parts are cut there. */
   readonly most: number
-  /** No less than of the same part alone in a list. */
+  /** The answer's bound does not shorten the part. */
   readonly isFull: boolean
 }
 
 interface Asked {
   readonly message: MessageRecord
   readonly parts: readonly AskedPart[]
-  /** About, in bytes. */
+  /** Estimate, in bytes. */
   readonly size: number
 }
 
-function askedOf(message: MessageRecord, wishes: Wishes, share: Share): Asked {
+function askedOf(message: MessageRecord, wishes: Wishes, share: (part: BodyPartRecord) => AskedPart): Asked {
   const wanted = wishes.include_body === true ? partsOfType(message, wishes.body_type) : []
   const parts = wanted.map(share)
   const headers = wantsHeaders(wishes) ? headerSize(message) : 0
   return { message, parts, size: parts.reduce((sum, { part, most }) => sum + Math.min(part.size, most), headers) }
 }
 
-/** By message id. What a message wants that the server does not give together with others is asked for alone. */
+/** Contents by message id. A message whose contents do not come together with others is read alone. */
 export async function readAllContents(
   call: Call,
   accountId: string,
@@ -112,22 +109,22 @@ export async function readAllContents(
 ): Promise<Map<string, Contents>> {
   const share = sharing(listPartMax, listMax)
   const asked = messages.map((message) => askedOf(message, wishes, share))
-  const meter = await meterOf(
-    call,
-    asked.reduce((sum, { size }) => sum + size, 0),
-  )
+  const size = asked.reduce((sum, one) => sum + one.size, 0)
+  const meter = await meterOf(call, size)
   const contents = new Map<string, Contents>()
   const anew = new Map<string, string>()
-  // Folder by folder: turning the connection from one to another costs a round trip.
-  for (const pack of packsOf(asked.toSorted(byPlace))) {
+  // Folder by folder: the selection of another folder costs a round trip.
+  for (const pack of packsOf(asked.toSorted(byPath))) {
     call.signal.throwIfAborted()
-    const wanted = pack.filter(isWhole).map((one) => ({ message: one.message, sections: sectionsOf(one, wishes) }))
+    // One command cuts all parts at the same length, so messages with shortened parts are read alone.
+    const whole = pack.filter(({ parts }) => parts.every(({ isFull }) => isFull))
+    const wanted = whole.map((one) => ({ message: one.message, sections: sectionsOf(one, wishes) }))
     const most = mostOf(pack, wishes)
     const together = await call.engine.accounts.fetchMany(accountId, wanted, most)
     for (const one of pack) {
       call.signal.throwIfAborted()
       const bytes = together.get(one.message.id)
-      await meter.count(lengthOf(bytes))
+      await meter(lengthOf(bytes))
       const isRead = bytes !== undefined && !mayLackHeaders(bytes, wishes, most)
       const read = isRead ? await contentsOf(one, wishes, bytes) : await oneOfMany(call, one, wishes, { anew, meter })
       contents.set(one.message.id, read)
@@ -136,12 +133,7 @@ export async function readAllContents(
   return contents
 }
 
-/** Whose parts are all read as far as any part of a list is: only these can be asked for together. */
-function isWhole({ parts }: Asked): boolean {
-  return parts.every(({ isFull }) => isFull)
-}
-
-/** Of one section of a pack. */
+/** Most bytes of one section of a pack. */
 function mostOf(pack: readonly Asked[], wishes: Wishes): number {
   const headers = wantsHeaders(wishes) ? pack.map(({ message }) => slack(headerSize(message))) : []
   const most = Math.max(leastPart, ...headers, ...pack.flatMap(({ parts }) => parts.map((one) => one.most)))
@@ -161,7 +153,7 @@ function sectionsOf({ parts }: Asked, wishes: Wishes): string[] {
   return wantsHeaders(wishes) ? [...sections, headerSection] : sections
 }
 
-/** As many messages in one go as are small together. */
+/** Splits the messages into packs of at most about `packMax` bytes. */
 function packsOf(asked: readonly Asked[]): Asked[][] {
   const packs: Asked[][] = []
   let room = 0
@@ -176,39 +168,38 @@ function packsOf(asked: readonly Asked[]): Asked[][] {
   return packs
 }
 
-/** About: what is no part, boundaries included. */
+/** Estimate: all bytes of the message that are in no part, boundaries included. */
 function headerSize({ size, bodies, attachments }: MessageRecord): number {
   const rest = [...bodies, ...attachments].reduce((left, part) => left - part.size, size)
   return Math.min(listPartMax, Math.max(0, rest))
 }
 
+/** `short`: see PartsRead. */
 async function contentsOf(
   { parts }: Asked,
   wishes: Wishes,
   bytes: ReadonlyMap<string, Buffer>,
-  short: ReadonlySet<string> = new Set(),
+  short?: ReadonlySet<string>,
 ): Promise<Contents> {
-  const bodies: MessageView['bodies'][number][] = []
-  for (const { part, most } of parts) {
+  const bodies: BodyView[] = []
+  for (const one of parts) {
     await yieldToLoop()
-    bodies.push(bodyOf(part, bytes.get(part.section), most, short.has(part.section)))
+    const { section } = one.part
+    bodies.push(bodyOf(one, bytes.get(section), short?.has(section) === true))
   }
+  const included = wishes.include_body === true ? { bodies } : {}
   const block = bytes.get(headerSection)
-  if (block !== undefined) await yieldToLoop()
-  return {
-    ...(wishes.include_body === true ? { bodies } : {}),
-    ...(block === undefined
-      ? {}
-      : { headers: wishes.include_headers === 'raw' ? headerBlockText(block) : headerObject(block) }),
-  }
+  if (block === undefined) return included
+  await yieldToLoop()
+  return { ...included, headers: wishes.include_headers === 'raw' ? headerBlockText(block) : headerObject(block) }
 }
 
-function byPlace({ message: one }: Asked, { message: other }: Asked): number {
+function byPath({ message: one }: Asked, { message: other }: Asked): number {
   const [a, b] = [one.placements[0]?.path ?? '', other.placements[0]?.path ?? '']
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** `anew`: the `body_error` of mail in a folder that is being read anew, of which nothing more is asked. */
+/** `anew`: path of a folder that is being read anew → `body_error` of its mail, which are not asked for again. */
 async function oneOfMany(
   call: Call,
   asked: Asked,
@@ -221,16 +212,15 @@ async function oneOfMany(
   try {
     return await readAlone(call, asked, wishes, meter)
   } catch (error) {
-    // The connection is in order: the server has lost this message, or will not give it.
+    // These errors concern this message or its folder; the connection still works.
     if (isAppError(error, 'not_found')) return { body_error: 'the message is no longer on the mail server' }
-    if (isAppError(error, 'server_refused')) return { body_error: error.message }
-    if (!isReadAnew(error)) throw error
-    anew.set(error.details.anew, error.message)
+    if (isReadAnew(error)) anew.set(error.details.anew, error.message)
+    else if (!isAppError(error, 'server_refused')) throw error
     return { body_error: error.message }
   }
 }
 
-/** Parts that are read equally far at once. */
+/** Parts with the same bound are read with one command. */
 async function readAlone(call: Call, asked: Asked, wishes: Wishes, meter: Meter): Promise<Contents> {
   const { accounts } = call.engine
   const { message } = asked
@@ -240,37 +230,32 @@ async function readAlone(call: Call, asked: Asked, wishes: Wishes, meter: Meter)
   for (const [most, equal] of Map.groupBy(parts, (one) => one.most)) {
     const sections = equal.map(({ part }) => part.section)
     const bytes = await accounts.fetchParts(message, sections, most)
-    await meter.count(lengthOf(bytes))
+    await meter(lengthOf(bytes))
     for (const [section, part] of bytes) read.set(section, part)
     for (const section of bytes.short ?? []) short.add(section)
   }
   if (wantsHeaders(wishes)) {
     const block = await accounts.fetchHeaders(message)
-    await meter.count(block.length)
+    await meter(block.length)
     read.set(headerSection, block)
   }
   return contentsOf(asked, wishes, read, short)
 }
 
-/** 'text/html; charset=x' names text/html; '' and nothing name all. */
+/** 'text/html; charset=x' means text/html; '' and undefined mean every type. */
 function partsOfType(message: MessageRecord, type: string | undefined): readonly BodyPartRecord[] {
   const wanted = (type ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
   return wanted === '' ? message.bodies : message.bodies.filter((part) => part.type === wanted)
 }
 
-/** `most` = where longer parts were cut; `short` = the server has no more, though it said so. */
-function bodyOf(
-  part: BodyPartRecord,
-  bytes: Buffer | undefined,
-  most: number,
-  short: boolean,
-): MessageView['bodies'][number] {
+/** `isShort`: the server gives less of the part than it reported. */
+function bodyOf({ part, most }: AskedPart, bytes: Buffer | undefined, isShort: boolean): BodyView {
   const found = bytes?.subarray(0, most) ?? Buffer.alloc(0)
-  const cut = short || (found.length >= most && part.size !== found.length)
+  const isCut = isShort || (found.length >= most && part.size !== found.length)
   return {
     ...presentBody(part),
     charset: 'utf-8',
-    content: decodeBody(found, part, cut),
-    ...(cut ? { truncated: true } : {}),
+    content: decodeBody(found, part, isCut),
+    ...(isCut ? { truncated: true } : {}),
   }
 }
