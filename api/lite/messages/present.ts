@@ -1,4 +1,4 @@
-/** Messages from the index to the wire, as objects and as prepared JSON text. */
+/** Turns message records into the objects of the wire, in the shape of lite; and what both API versions share. */
 import type { z } from 'zod'
 import {
   type AccountRecord,
@@ -17,28 +17,21 @@ import {
 import { type Urls, urlsOf, seconds } from '../../addresses.ts'
 import type { Call } from '../../route.ts'
 import { findFolder } from '../find.ts'
-import {
-  type attachmentView,
-  type bodyPartView,
-  type FlagName,
-  flagNames,
-  type flagsView,
-  type messageView,
-  type Wishes,
-  type writtenFlagsView,
-} from './schema.ts'
+import { given } from '../../values.ts'
+import * as schema from './schema.ts'
 
-export type MessageView = z.input<typeof messageView>
+export type MessageView = z.input<typeof schema.messageView>
 export type Contents = Partial<Pick<MessageView, 'bodies' | 'headers' | 'body_error'>>
 
 /** How one version of the API shows messages. */
 export interface MessageForm {
   present(message: MessageRecord, viewer: MessageViewer): object
-  /** What is asked for besides, under the names of this version. */
+  /** The field of `include_flags`. */
   flags(flags: readonly string[]): object
+  /** The fields of `include_body` and `include_headers`. */
   contents(contents: Contents): object
-  /** What only this version has besides; undefined when nothing of it is asked for. */
-  beside(call: Call, wishes: Wishes): Beside | undefined
+  /** Further fields of this version; undefined when the call wants none of them. */
+  beside(call: Call, wishes: schema.Wishes): Beside | undefined
   folder(
     call: Call,
     account: AccountRecord,
@@ -46,19 +39,20 @@ export interface MessageForm {
     delimiter: string | undefined,
     folders: readonly FolderRecord[],
   ): Promise<FolderRecord>
-  /** Filters that only this version has, and no index; null when none of them is asked for. */
-  sieve(account: AccountRecord, folder: FolderRecord | null, wishes: Wishes): Sieve | null
-  /** Which folders its lists leave out, and whether what is flagged \Deleted too. */
+  /** Filters of this version that no index serves; null when the call has none of them. */
+  sieve(account: AccountRecord, folder: FolderRecord | null, wishes: schema.Wishes): Sieve | null
+  /** The folders that lists leave out, and whether lists leave out messages that are flagged \Deleted. */
   hides(account: AccountRecord, folders: readonly FolderRecord[]): HiddenPlaces
 }
 
-/** Lets messages of a list through that the index has found, by `query` besides. */
+/** Filters the messages of a list that the index has found. */
 export interface Sieve {
+  /** Narrows the search in the index. */
   readonly query: Pick<MessageQuery, 'hasAttachments'>
   passes(message: MessageRecord): boolean
 }
 
-/** Looks up for all messages of a page at once what each of them has besides. */
+/** Looks up the further fields of all messages of a page at once. */
 export type Beside = (
   account: AccountRecord,
   messages: readonly MessageRecord[],
@@ -85,7 +79,7 @@ function presentMessage(message: MessageRecord, viewer: MessageViewer): MessageV
   }
 }
 
-/** What is the same in both versions. */
+/** Fields that are the same in both versions. */
 export function presentFacts(message: MessageRecord, { account, urls, folderName }: MessageViewer) {
   return {
     ...describeMessage(message, peopleOf(message), pathsOf(message), folderName),
@@ -109,28 +103,25 @@ function emptyAsList<T extends object>(map: T): T | never[] {
   return Object.keys(map).length === 0 ? [] : map
 }
 
-const addressFields = [
-  ['from', 'from'],
-  ['sender', 'sender'],
-  ['replyTo', 'reply_to'],
-  ['to', 'to'],
-  ['cc', 'cc'],
-  ['bcc', 'bcc'],
-] as const satisfies readonly (readonly [keyof MessageAddresses, string])[]
-
 export function presentAddresses(addresses: MessageAddresses): MessageView['addresses'] {
-  const given: Exclude<MessageView['addresses'], []> = {}
-  for (const [field, wire] of addressFields)
-    if (addresses[field].length > 0) given[wire] = addresses[field].map(presentAddress)
-  return emptyAsList(given)
+  const { from, sender, replyTo, to, cc, bcc } = addresses
+  return emptyAsList(
+    given({
+      from: listOrNone(from),
+      sender: listOrNone(sender),
+      reply_to: listOrNone(replyTo),
+      to: listOrNone(to),
+      cc: listOrNone(cc),
+      bcc: listOrNone(bcc),
+    }),
+  )
 }
 
-/** Both are always there: a name that the message does not give is ''. */
-function presentAddress({ name, email }: Address): { name: string; email: string } {
-  return { name, email }
+function listOrNone(list: readonly Address[]) {
+  return list.length === 0 ? undefined : list.map(({ name, email }) => ({ name, email }))
 }
 
-export function presentAttachment(attachment: AttachmentRecord): z.input<typeof attachmentView> {
+export function presentAttachment(attachment: AttachmentRecord): z.input<typeof schema.attachmentView> {
   return {
     size: attachment.size,
     type: attachment.type,
@@ -145,7 +136,7 @@ export function presentAttachment(attachment: AttachmentRecord): z.input<typeof 
   }
 }
 
-export function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> {
+export function presentBody(body: BodyPartRecord): z.input<typeof schema.bodyPartView> {
   return {
     body_section: body.section,
     type: body.type,
@@ -155,29 +146,29 @@ export function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> 
   }
 }
 
-/** Flags in one folder, or in the first where the message lies. */
+/** The message's flags in the folder, or in its first folder when it does not lie there. */
 export function flagsIn(message: MessageRecord, folderId?: string): readonly string[] {
   const placement = message.placements.find((one) => one.folderId === folderId) ?? message.placements[0]
   return placement?.flags ?? []
 }
 
-export function presentFlags(flags: readonly string[]): z.input<typeof flagsView> {
+export function presentFlags(flags: readonly string[]): z.input<typeof schema.flagsView> {
   const { read, answered, flagged, draft } = presentWrittenFlags(flags)
   return { read, answered, flagged, draft, raw: [...flags] }
 }
 
 /** The answer to a change of flags names `deleted` too. */
-export function presentWrittenFlags(flags: readonly string[]): z.input<typeof writtenFlagsView> {
+export function presentWrittenFlags(flags: readonly string[]): z.input<typeof schema.writtenFlagsView> {
   const { seen, ...others } = namedFlags(flags)
   return { read: seen, ...others }
 }
 
-export function namedFlags(flags: readonly string[]): Record<FlagName, boolean> {
-  const named = Object.entries(flagNames).map(([name, imapFlag]) => [name, flags.includes(imapFlag)])
-  return Object.fromEntries(named) as Record<FlagName, boolean>
+export function namedFlags(flags: readonly string[]): Record<schema.FlagName, boolean> {
+  const named = Object.entries(schema.flagNames).map(([name, imapFlag]) => [name, flags.includes(imapFlag)])
+  return Object.fromEntries(named) as Record<schema.FlagName, boolean>
 }
 
-/** What goes into a message's text besides the record. */
+/** Everything that a presented message depends on besides its record. */
 export interface MessageViewer {
   readonly account: AccountRecord
   readonly urls: Urls
