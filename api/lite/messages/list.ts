@@ -1,4 +1,4 @@
-/** The two message lists and the single message, from the index; the mail server is asked for what only it has. */
+/** Routes of the two message lists and the single message, and the parts of lists that 2.0 shares. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -9,6 +9,7 @@ import {
   type FolderRecord,
   type MessageQuery,
   type MessageRecord,
+  type Page,
 } from '../../../engine/index.ts'
 import { type Answer, keptAnswer } from '../../kept-answers.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
@@ -53,7 +54,7 @@ const listInFolder = defineRoute(`GET ${base}/folders/{folder+}/messages`, {
 interface ListPath {
   readonly id: string
   readonly label: string
-  /** Absent: all folders that this version shows. */
+  /** Absent = all folders that this version shows. */
   readonly folder?: string | undefined
 }
 
@@ -91,9 +92,12 @@ export async function listMessages(
   return new JsonText(text)
 }
 
-/** A full page of the newest lacks nothing of a folder that is being read, as far back as this (ms); else undefined. */
+/**
+ * The time in ms that a page reaches back to, if it is a full page of the newest messages: it is complete once all
+ * folders are read that far. Else undefined: the page is complete once all folders are read.
+ */
 export function reachOf(
-  { limit, sort_order }: Partial<ListParameters> & Pick<ListParameters, 'limit'>,
+  { limit, sort_order }: Page & Partial<ListParameters>,
   found: number,
   last: MessageRecord | undefined,
 ): number | undefined {
@@ -102,7 +106,7 @@ export function reachOf(
 
 type ListParameters = z.output<typeof schema.listQuery> & schema.Wishes
 
-/** What a list looks for, and where. `name`: of a folder, undefined = in all that this version shows. */
+/** The query of a list and its folders. `name`: of the folder; undefined = all folders that this version shows. */
 export async function listingOf(
   call: Call,
   account: AccountRecord,
@@ -110,7 +114,7 @@ export async function listingOf(
   wanted: Partial<ListParameters>,
   form: MessageForm,
 ) {
-  // Before the messages, which may be coming in: what these folders call read is in the list.
+  // Read before the messages: mail of a folder that is complete here is in the index when the messages are listed.
   const folders = await call.engine.store.folders.list(account.id)
   const folder = name === undefined ? null : await form.folder(call, account, name, wanted.delimiter, folders)
   const hidden = form.hides(account, folders)
@@ -119,7 +123,7 @@ export async function listingOf(
     /** null = all of them. */
     folder,
     query: { ...messageQueryOf(wanted, folder), hidden },
-    /** While mail is read for the first time, a list that lacks some is a 503. `reach`: see reachOf. */
+    /** Throws the 503 of unread.ts when the page could lack messages. `reach`: see reachOf. */
     async mustBeWhole(reach: number | undefined): Promise<void> {
       const shown = folders.filter(({ id }) => !hidden.folderIds.includes(id))
       if (reach === undefined) {
@@ -137,7 +141,7 @@ interface ListPlace {
   readonly folder: FolderRecord | null
 }
 
-/** JSON of the messages with what is asked for besides. */
+/** JSON of the messages, with the contents and fields that `query` asks for. */
 export async function textOf(
   call: Call,
   place: ListPlace,
@@ -151,14 +155,14 @@ export async function textOf(
   const present = await presenterOf(call, place, messages, query, form, contents)
   const texts: string[] = []
   for (const message of messages) {
-    // With bodies that is up to 32 MiB of text.
+    // Bodies make up to 32 MiB of text.
     if (contents !== null) await yieldToLoop()
     texts.push(JSON.stringify(present(message)))
   }
   return `[${texts.join(',')}]`
 }
 
-/** `contents`: by message id; null = none are asked for. */
+/** `contents`: by message id; null = the call wants none. */
 async function presenterOf(
   call: Call,
   { account, folders, folder }: ListPlace,
@@ -201,29 +205,23 @@ function asksServer(wanted: schema.Wishes): boolean {
 
 export async function showMessage(
   call: Call,
-  { user, account, message, folder }: Located,
+  located: Located,
   query: schema.Wishes,
   form: MessageForm,
 ): Promise<JsonText> {
+  const { user, account, message, folder } = located
   if (asksServer(query)) call.touchesImap(user)
-  await mustHoldText(call, message, folder, query)
+  if (query.body_search_string !== undefined) await mustHoldText(call, located, query.body_search_string)
   const contents = wantsContents(query) ? new Map([[message.id, await readContents(call, message, query)]]) : null
   const folders = await call.engine.store.folders.list(account.id)
   const present = await presenterOf(call, { account, folders, folder }, [message], query, form, contents)
   return new JsonText(JSON.stringify(present(message)))
 }
 
-/** Searches where the message lies: in the folder of the path, or in one of its own. */
-async function mustHoldText(
-  call: Call,
-  message: MessageRecord,
-  folder: FolderRecord | null,
-  { body_search_string: text }: schema.Wishes,
-): Promise<void> {
-  if (text === undefined) return
+/** Throws `not_found` for another body. Searches the folder of the path, or the first folder of the message. */
+async function mustHoldText(call: Call, { message, folder, placements }: Located, text: string): Promise<void> {
   const { accounts, store } = call.engine
-  const place = message.placements[0]
-  const where = folder ?? (place === undefined ? null : await store.folders.byPath(message.accountId, place.path))
+  const where = folder ?? (await store.folders.byPath(message.accountId, placements[0].path))
   const found = where === null ? null : await accounts.searchBody(where, text)
   if (found?.has(message) === true) return
   throw new AppError(
@@ -251,18 +249,18 @@ function messageQueryOf(query: Partial<ListParameters>, folder: FolderRecord | n
   })
 }
 
-/** More are not searched in one call: the caller names a folder. */
+/** Most folders that one call searches. */
 const foldersMax = 200
 
 interface Found {
   readonly has: (message: MessageRecord) => boolean
-  /** Their ids; undefined = so many that the index is walked instead. */
+  /** Their ids; undefined = more than `fewMost`, so each message of the index is checked with `has`. */
   readonly few: string[] | undefined
 }
 
 const fewMost = 1000
 
-/** The messages whose body holds the text. Rejects when one folder cannot be searched. */
+/** Finds the messages whose body holds the text. Rejects when one folder cannot be searched. */
 async function searchBodies(call: Call, all: readonly FolderRecord[], text: string): Promise<Found> {
   const folders = all.filter(isRead)
   if (folders.length > foldersMax) {
@@ -277,14 +275,11 @@ async function searchBodies(call: Call, all: readonly FolderRecord[], text: stri
     found.push(await call.engine.accounts.searchBody(one, text))
   }
   const count = found.reduce((sum, one) => sum + one.count, 0)
-  const idsOf = async (): Promise<string[]> => (await Promise.all(found.map((one) => one.ids()))).flat()
-  return {
-    has: (message) => found.some((one) => one.has(message)),
-    few: count > fewMost ? undefined : [...new Set(await idsOf())],
-  }
+  const few = count > fewMost ? null : await Promise.all(found.map((one) => one.ids()))
+  return { has: (message) => found.some((one) => one.has(message)), few: few ? [...new Set(few.flat())] : undefined }
 }
 
-/** What was never opened, or was empty when it was last read, has no message in the index that a search could name. */
+/** Whether the index may have messages of the folder: the sync has read it, and it was not empty. */
 function isRead({ selectable, cursor }: FolderRecord): boolean {
   return selectable && cursor !== null && cursor.exists > 0
 }
