@@ -1,8 +1,7 @@
-/** Parts of one message: body, headers, source, attachments and signed links to attachments. */
+/** Routes of the parts of one message: bodies, headers, source, attachments, and signed links to attachments. */
 import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import {
-  type AccountRecord,
   AppError,
   type AttachmentRecord,
   isAppError,
@@ -10,13 +9,15 @@ import {
   notFound,
   streamBytes,
   transliterate,
-  type UserRecord,
   sameText,
   secretsOf,
 } from '../../../engine/index.ts'
 import { ownUrl } from '../../addresses.ts'
+import * as examples from '../../examples.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
-import { asNamed, findMessage, locate, type Located, messagePaths, type MessagePattern } from '../find.ts'
+import { documented, filledText, flag, given, optional } from '../../values.ts'
+import { asNamed, findMessage, locate, type Located, type Mailbox, messagePaths, type MessagePattern } from '../find.ts'
+import { delimiter } from '../folders.ts'
 import { readContents } from './contents.ts'
 import { presentAttachment } from './present.ts'
 import * as schema from './schema.ts'
@@ -25,8 +26,11 @@ const bodyRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/body`, {
     summary: 'Get the bodies of a message',
     description: 'Text parts as UTF-8, transfer encoding and charset undone. `type` = only parts of this MIME type.',
-    query: schema.bodyQuery,
-    response: schema.bodyAnswer,
+    query: z.object({ delimiter, type: schema.mimeType }),
+    response: examples.answer({
+      resource_url: [z.string(), examples.urls.message],
+      bodies: [z.array(schema.bodyPartView), [examples.exampleOf(schema.bodyPartView)]],
+    }),
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       return { resource_url: `${located.url}/body`, bodies: await readBodies(call, located, query.type) }
@@ -43,15 +47,21 @@ export async function readBodies(call: Call, { user, name, message }: Located, t
 const headersRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/headers`, {
     summary: 'Get the headers of a message',
-    query: schema.headersQuery,
-    response: schema.headersAnswer,
+    query: z.object({
+      delimiter,
+      raw: optional(flag, '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name'),
+    }),
+    response: examples.answer({
+      resource_url: [z.string(), examples.urls.message],
+      headers: [schema.headersView, { from: ['Ben Lind <ben@example.org>'], subject: ['Hello'] }],
+    }),
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       return { resource_url: `${located.url}/headers`, headers: await readHeaders(call, located, query.raw) }
     },
   })
 
-/** An object, or with `raw` the text. */
+/** Returns an object of the header fields, or with `raw` the text of the header block. */
 export async function readHeaders(call: Call, { user, name, message }: Located, raw: boolean | undefined) {
   call.touchesImap(user)
   const wishes = { include_headers: raw === true ? ('raw' as const) : ('1' as const) }
@@ -79,7 +89,7 @@ export const messagePartRoutes = tagged(
   messagePaths.flatMap((path) => [bodyRoute(path), headersRoute(path), rawRoute(path)]),
 )
 
-/** `type` as the mail says; X-Content-Type-Options is on every answer. */
+/** `type` comes from the message. Every answer has X-Content-Type-Options, so browsers do not guess another type. */
 function fileHeaders(type: string, name: string): Readonly<Record<string, string>> {
   return {
     'Content-Type': /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream',
@@ -104,7 +114,13 @@ const fileRoute = (path: MessagePattern) =>
     summary: 'Download an attachment',
     description:
       'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
-    query: schema.downloadQuery,
+    query: z.object({
+      delimiter,
+      as_link: optional(
+        flag,
+        '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
+      ),
+    }),
     response: 'binary',
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
@@ -157,14 +173,21 @@ const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
   summary: 'Download by a signed link',
   description:
     'The address that `as_link=1` answers. 403 when it has expired, or is not letter for letter as it was answered.',
-  query: schema.linkQuery,
+  query: z.object({
+    // Text: the signature covers one spelling of the number.
+    expires: documented(filledText, { type: 'integer', minimum: 0 }).meta({
+      description: 'end of the link, as it has it: Unix timestamp in seconds',
+      examples: [1_700_000_900],
+    }),
+    signature: filledText.meta({ description: 'of the whole link, as it has it', examples: ['q1w2e3r4t5y6u7i8o9p0'] }),
+  }),
   response: 'binary',
   errors: [403, 404, 429, 503, 504],
   async handler({ path, query }, call) {
     const { store, developers } = call.engine
     const account = await store.accounts.get(path.account)
     const developer = account === null ? null : await developers.get(account.developerId)
-    // An unknown account answers like a wrong signature: who guesses learns nothing.
+    // An unknown account gets the error of a wrong signature, so the answer does not tell which accounts exist.
     if (account === null || developer === null) throw invalidLink()
     const { message, attachment } = path
     const right = (secret: string) => signedTarget(secret, account.id, message, attachment, query.expires)
@@ -177,10 +200,10 @@ const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
   },
 })
 
-/** A link shows the file, and nothing of its owner, the mailbox or the mail server. */
+/** The file of a link. Errors of the mail server lose their text: the client may not be the owner of the mailbox. */
 async function linkedFile(
   call: Call,
-  { user, account }: { readonly user: UserRecord; readonly account: AccountRecord },
+  { user, account }: Mailbox,
   path: { readonly message: string; readonly attachment: string },
 ): Promise<StreamAnswer> {
   try {
@@ -189,8 +212,8 @@ async function linkedFile(
     return await fileOf(call, message, attachmentOf(message, path.attachment))
   } catch (error) {
     if (!isAppError(error) || error.fault !== 'remote') throw error
-    const wait = error.retryAfterMs === null ? {} : { retryAfterMs: error.retryAfterMs }
-    throw new AppError(error.code, 'the file cannot be read from the mail server now', { cause: error, ...wait })
+    const options = given({ cause: error, retryAfterMs: error.retryAfterMs ?? undefined })
+    throw new AppError(error.code, 'the file cannot be read from the mail server now', options)
   }
 }
 
@@ -199,15 +222,13 @@ export const attachmentRoutes = tagged('Attachments', [
   linked,
 ])
 
-/*
- * Signed download links: whoever has one may read one attachment of one message until it expires, without any other
- * authentication. HMAC-SHA256 over all that the link names, as it is written. The key is made from the developer's
- * secret and the label below, so a link is worth nothing once the secret has changed.
- */
-
 const label = 'mailroom/download-link/v1'
 
-/** Path and query of the link, in its one spelling. */
+/**
+ * Path and query of a signed download link, in its only valid spelling. A client with the link may read one attachment
+ * until the link expires. The signature is an HMAC-SHA256 of all names in the link. Its key is made from the
+ * developer's secret and the label, so the link becomes invalid with the secret.
+ */
 function signedTarget(
   secret: string,
   ...named: readonly [accountId: string, messageId: string, attachment: string, expires: string]

@@ -1,9 +1,8 @@
-/** Messages on the wire. */
+/** Schemas of messages, their parts and flags, and of the parameters of the message lists. */
 import { z } from 'zod'
 import * as examples from '../../examples.ts'
 import {
   commaList,
-  documented,
   filledText,
   flag,
   headerMode,
@@ -61,8 +60,8 @@ export const flagsView = examples.answer({
   raw: [z.array(z.string()), ['\\Seen']],
 })
 
-/** Lower-cased name → decoded values, or the block as it is in the message (raw). */
-const headersView = z.union([z.record(z.string(), z.array(z.string())), z.string()])
+/** Lower-case name → decoded values, or the text of the header block (raw). */
+export const headersView = z.union([z.record(z.string(), z.array(z.string())), z.string()])
 
 export const messageFields = {
   person_info: [
@@ -102,14 +101,14 @@ export const messageView = examples.view('Message', {
   resource_url: [z.string(), examples.urls.message],
 })
 
-const mimeType = optional(
+export const mimeType = optional(
   text,
   'only body parts of this MIME type; absent = every text part',
   'text/plain',
   'text/html',
 )
 
-/** What a message may carry besides its index entry. */
+/** Parameters that need more than the message records. */
 const contentParameters = {
   include_body: optional(flag, '1 = with the content of the text parts in `bodies`'),
   include_headers: optional(
@@ -125,17 +124,12 @@ const contentParameters = {
   ),
 }
 
-/** The same, and what only 2.0 has. */
+/** The same parameters, and those that only 2.0 has. */
 export type Wishes = Partial<z.output<z.ZodObject<typeof contentParameters>>> & {
   readonly [Name in 'include_source' | 'include_thread_size' | 'flag_seen']?: boolean | undefined
 } & {
   readonly [Name in 'indexed_before' | 'indexed_after' | 'file_size_min' | 'file_size_max']?: number | undefined
 } & { readonly file_name?: string | undefined }
-
-const pageOffset = offsetOf(
-  'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +
-    'all of a mailbox take sort_order=asc, or keep date_before at the time of the first page',
-)
 
 const addressList = (where: string) =>
   optional(commaList, `only messages with one of these email addresses ${where}; comma-separated list`)
@@ -153,10 +147,12 @@ export const listQuery = z.object({
   ...contentParameters,
   sort_order: optional(sortOrder, 'by the time of sending: `desc` (the default) = newest first, `asc` = oldest first'),
   limit,
-  offset: pageOffset,
+  offset: offsetOf(
+    'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +
+      'all of a mailbox take sort_order=asc, or keep date_before at the time of the first page',
+  ),
 })
 
-/** The path without a folder takes it as a parameter. */
 export const accountListQuery = listQuery.extend({
   folder: optional(filledText, 'only messages in this folder, by its full path; absent = all folders', 'INBOX'),
 })
@@ -164,41 +160,7 @@ export const accountListQuery = listQuery.extend({
 export const messageQuery = z.object({ delimiter, ...contentParameters })
 
 export const delimiterQuery = z.object({ delimiter })
-export const downloadQuery = z.object({
-  delimiter,
-  as_link: optional(
-    flag,
-    '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
-  ),
-})
-
-export const linkQuery = z.object({
-  // Text: only the spelling that was signed is good.
-  expires: documented(filledText, { type: 'integer', minimum: 0 }).meta({
-    description: 'end of the link, as it has it: Unix timestamp in seconds',
-    examples: [1_700_000_900],
-  }),
-  signature: filledText.meta({ description: 'of the whole link, as it has it', examples: ['q1w2e3r4t5y6u7i8o9p0'] }),
-})
-
-export const bodyQuery = z.object({ delimiter, type: mimeType })
-export const bodyAnswer = examples.answer({
-  resource_url: [z.string(), examples.urls.message],
-  bodies: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
-})
-
-export const headersQuery = z.object({
-  delimiter,
-  raw: optional(flag, '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name'),
-})
-export const headersAnswer = examples.answer({
-  resource_url: [z.string(), examples.urls.message],
-  headers: [headersView, { from: ['Ben Lind <ben@example.org>'], subject: ['Hello'] }],
-})
-
-export const flagsAnswer = examples.answer({ resource_url: [z.string(), examples.urls.message], flags: flagsView })
-
-/** The flags that a call may name, and what they are in IMAP. */
+/** The flags that a call may change → their names in IMAP. */
 export const flagNames = {
   seen: '\\Seen',
   answered: '\\Answered',
@@ -208,7 +170,7 @@ export const flagNames = {
 } as const
 export type FlagName = keyof typeof flagNames
 
-/** One parameter for each of them. */
+/** One optional parameter per flag. */
 export function flagParameters<P extends string>(prefix: P, describe: (imapFlag: string) => string) {
   const parameters = Object.entries(flagNames).map(([name, imapFlag]) => [
     `${prefix}${name}`,
@@ -226,7 +188,7 @@ export const flagChange = z
   )
   .meta({ examples: [{ seen: 1, flagged: 0 }] })
 
-/** Beside the one that lite calls `read`, and 2.0 `seen`. */
+/** The flags besides the one that lite calls `read` and 2.0 calls `seen`. */
 export const otherFlagFields = {
   answered: [z.boolean(), false],
   flagged: [z.boolean(), false],
@@ -234,9 +196,3 @@ export const otherFlagFields = {
   draft: [z.boolean(), false],
 } as const
 export const writtenFlagsView = examples.answer({ read: [z.boolean(), true], ...otherFlagFields })
-export const flagsWritten = examples.answer({ success: [z.boolean(), true], flags: writtenFlagsView })
-
-export const moveQuery = z.object({
-  delimiter,
-  new_folder_id: filledText.meta({ description: 'full path of the folder to move it to', examples: ['Archive'] }),
-})

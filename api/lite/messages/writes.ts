@@ -1,5 +1,9 @@
-/** Flags of a message, and its move to another folder. The answer comes when the mail server and the index have it. */
-import type { z } from 'zod'
+/**
+ * Routes for the flags of a message, and for its move to another folder. A write is answered when the mail server and
+ * the index have it. Through a folder a call concerns the flags of the message there; without a folder it changes the
+ * flags in all folders of the message, so that the message reads the same from everywhere.
+ */
+import { z } from 'zod'
 import {
   AppError,
   badParameter,
@@ -8,8 +12,9 @@ import {
   notFound,
   type Placement,
 } from '../../../engine/index.ts'
+import * as examples from '../../examples.ts'
 import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
-import { success } from '../../values.ts'
+import { filledText, success } from '../../values.ts'
 import {
   asNamed,
   findAccount,
@@ -24,20 +29,16 @@ import {
   type MessagePattern,
   mustHoldMail,
 } from '../find.ts'
+import { delimiter } from '../folders.ts'
 import { presentFlags, presentWrittenFlags } from './present.ts'
 import * as schema from './schema.ts'
-
-/*
- * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the
- * message lies, so that it reads the same from everywhere.
- */
 
 export interface Change {
   readonly add: readonly string[]
   readonly remove: readonly string[]
 }
 
-/** null = nothing is named. `prefix`: of the names of the parameters. */
+/** Returns null when no flag is given. `prefix`: of the names of the parameters. */
 export function wantedFlags<P extends string>(
   prefix: P,
   wanted: { readonly [Name in `${P}${schema.FlagName}`]?: boolean | undefined },
@@ -55,14 +56,14 @@ export function changeOf(wanted: z.output<typeof schema.flagChange>): Change {
   throw badParameter('seen', 'at least one of seen, answered, flagged, deleted and draft is required')
 }
 
-/** Gmail has one set of flags for a message under all its labels: written everywhere, so the index has it at once. */
+/** The placements to write. Gmail has one set of flags for all labels of a message, so the index gets it for all. */
 async function placesOf(call: Call, { account, message, placements }: Located): Promise<readonly Placement[]> {
   if (!message.identity.startsWith('gm:')) return placements
   const whole = await call.engine.store.messages.get(account.id, message.id)
   return whole?.placements ?? placements
 }
 
-/** Without a folder a message that was moved meanwhile is looked for once more. Answers the flags. */
+/** Returns the new flags. Without a folder, a message that was moved meanwhile is looked up once more. */
 export async function writeFlags(call: Call, find: () => Promise<Located>, change: Change): Promise<readonly string[]> {
   const located = await find()
   try {
@@ -73,11 +74,7 @@ export async function writeFlags(call: Call, find: () => Promise<Located>, chang
   }
 }
 
-function write(call: Call, path: MessagePath, delimiter: string | undefined, change: Change) {
-  return writeFlags(call, () => locate(call, path, delimiter), change)
-}
-
-/** Answers the flags of the first place. `mayLack`: it may have left some of its places, which the index will learn. */
+/** Returns the flags in the first placement. `mayLack`: placements that have left the server are skipped. */
 async function writeAt(call: Call, located: Located, change: Change, mayLack: boolean): Promise<readonly string[]> {
   const { message, user } = located
   call.touchesImap(user)
@@ -100,7 +97,7 @@ const getRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/flags`, {
     summary: 'Get the flags of a message',
     query: schema.delimiterQuery,
-    response: schema.flagsAnswer,
+    response: examples.answer({ resource_url: [z.string(), examples.urls.message], flags: schema.flagsView }),
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       return { resource_url: `${located.url}/flags`, flags: presentFlags(located.placements[0].flags) }
@@ -112,10 +109,10 @@ const setRoute = (path: MessagePattern) =>
     summary: 'Set or unset flags of a message',
     query: schema.delimiterQuery,
     body: schema.flagChange,
-    response: schema.flagsWritten,
+    response: examples.answer({ success: [z.boolean(), true], flags: schema.writtenFlagsView }),
     async handler({ path, query, body }, call) {
-      const change = changeOf(body)
-      return { success: true, flags: presentWrittenFlags(await write(call, path, query.delimiter, change)) }
+      const flags = await writeFlags(call, () => locate(call, path, query.delimiter), changeOf(body))
+      return { success: true, flags: presentWrittenFlags(flags) }
     },
   })
 
@@ -126,16 +123,13 @@ function readRoute(method: 'POST' | 'DELETE', path: MessagePattern): Route {
     query: schema.delimiterQuery,
     response: success,
     async handler({ path, query }, call) {
-      await write(call, path, query.delimiter, change)
+      await writeFlags(call, () => locate(call, path, query.delimiter), change)
       return { success: true }
     },
   })
 }
 
-/**
- * A folder to write to. One that the index does not know may be new: the server is asked before the answer is 404.
- * `parameter` names it.
- */
+/** Finds the folder to write to. Asks the server before the 404: the folder may be newer than the index. */
 export async function destination(
   call: Call,
   { user, account }: Mailbox,
@@ -153,7 +147,7 @@ export async function destination(
   return found
 }
 
-/** null when the message has moved from the folder of the path to the new one already. Else throws `error`. */
+/** Returns null when the message has already moved from the folder of the path to the new one. Else throws `error`. */
 async function movedAlready(
   call: Call,
   path: MessagePath,
@@ -177,7 +171,10 @@ const moveRoute = (path: MessagePattern) =>
       'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
       'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
       'again to where it is changes nothing.',
-    query: schema.moveQuery,
+    query: z.object({
+      delimiter,
+      new_folder_id: filledText.meta({ description: 'full path of the folder to move it to', examples: ['Archive'] }),
+    }),
     response: success,
     async handler({ path, query }, call) {
       const { new_folder_id: name, delimiter } = query
