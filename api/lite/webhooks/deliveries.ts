@@ -1,4 +1,4 @@
-/** Beyond the original: the delivery log, redelivery, a sample, the secret, a dry run, and what became of a message. */
+/** Routes of a webhook's deliveries: log, redelivery, sample, secret and dry run; and why a message was sent or not. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -16,8 +16,9 @@ import {
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { seconds, secondsOrNull } from '../../addresses.ts'
+import { answer, ids } from '../../examples.ts'
 import { type Call, defineRoute, tagged } from '../../route.ts'
-import { endOfSecond, given } from '../../values.ts'
+import { endOfSecond, filledText, flag, given, optional, timestamp } from '../../values.ts'
 import {
   findAccount,
   findFolder,
@@ -29,10 +30,11 @@ import {
   messagePaths,
   type MessagePattern,
 } from '../find.ts'
+import { delimiter } from '../folders.ts'
 import { findWebhook, levels, type Level } from './handlers.ts'
 import * as schema from './schema.ts'
 
-/** `webhook`: the one of a message, as it is now; its callbacks go to where it points. */
+/** `webhook`: the current record of the delivery's webhook; its URL is that of the first attempt. */
 export function presentDelivery(
   row: OutboxRecord,
   webhook: Pick<WebhookRecord, 'callbackUrl'> | null,
@@ -86,7 +88,7 @@ const list = ({ base }: Level) =>
     },
   })
 
-/** A Message-ID may stand in several of the email accounts that the webhook covers. */
+/** The deliveries of a message, by its id or its Message-ID, which several covered email accounts may have. */
 async function listOfMessage(
   call: Call,
   webhook: WebhookRecord,
@@ -120,8 +122,17 @@ const redeliverMany = ({ base }: Level) =>
     description:
       'All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered ' +
       'with `done` false and goes on, also over a restart; the same call again joins it, and GET says how far it is.',
-    body: schema.redeliverBody,
-    response: schema.redeliverManyAnswer,
+    body: z
+      .object({
+        from: optional(timestamp, 'events of this Unix timestamp in seconds or later'),
+        to: optional(timestamp, 'events of this Unix timestamp in seconds or earlier'),
+        failed_only: optional(
+          flag,
+          '1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given',
+        ),
+      })
+      .meta({ examples: [{ from: 1_700_000_000, to: 1_700_003_600, failed_only: 1 }] }),
+    response: answer({ success: [z.boolean(), true], ...schema.redeliveryProgress }),
     errors: [409],
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
@@ -167,14 +178,15 @@ const secret = ({ base }: Level, method: 'GET' | 'POST') =>
   defineRoute(`${method} ${base}/{webhook_id}/secret`, {
     summary:
       method === 'GET' ? 'Get the Standard Webhooks secret' : 'Make a new secret; the old one signs along for a day',
-    response: schema.secretAnswer,
+    response: answer({
+      success: [z.boolean(), true],
+      secret: [z.string(), 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDQmSSnjK2ZzQ='],
+    }),
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
       const { webhooks } = call.engine
-      return {
-        success: true,
-        secret: method === 'GET' ? webhooks.secret(webhook) : await webhooks.rotateSecret(webhook),
-      }
+      const secret = method === 'GET' ? webhooks.secret(webhook) : await webhooks.rotateSecret(webhook)
+      return { success: true, secret }
     },
   })
 
@@ -239,7 +251,10 @@ const explainRoute = (pattern: MessagePattern) =>
       'When it was seen and as what, what the webhook was like then, what each filter says, and every callback that was queued with its attempts ' +
       'and answers. `matched` tells whether a callback was due. Nothing is judged that did not happen: for that there is the dry run. ' +
       '`webhook_id` is a webhook of the user or of the application.',
-    query: schema.explainQuery,
+    query: z.object({
+      webhook_id: filledText.meta({ description: 'id of the webhook that is asked about', examples: [ids.webhook] }),
+      delimiter,
+    }),
     response: schema.explainAnswer,
     async handler({ path, query }, call) {
       const mailbox = await findAccount(call, path.id, path.label)
@@ -249,7 +264,7 @@ const explainRoute = (pattern: MessagePattern) =>
     },
   })
 
-/** With a folder in the path the message must lie there; one that has left every folder is found without. */
+/** Without a folder in the path, finds a message that has left every folder too. */
 async function messageAt(
   call: Call,
   account: AccountRecord,
@@ -260,7 +275,7 @@ async function messageAt(
   return name === undefined ? found : inFolder(call, found, await findFolder(call, account, name, spoken), id)
 }
 
-/** User or application level: both hear of this account. */
+/** Finds a webhook of the user or of the application: both get events of the user's email accounts. */
 async function webhookOf(call: Call, { user }: Mailbox, id: string): Promise<WebhookRecord> {
   const webhook = await call.engine.store.webhooks.get(id)
   const concerned =

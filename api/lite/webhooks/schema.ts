@@ -1,4 +1,4 @@
-/** Webhooks and their deliveries on the wire. */
+/** Schemas of webhooks, their deliveries and redeliveries, and the explanation of a message. */
 import { z } from 'zod'
 import { filterParameters, type FilterParameter } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
@@ -16,7 +16,6 @@ import {
   urlOrEmpty,
   successAt,
 } from '../../values.ts'
-import { delimiter } from '../folders.ts'
 
 const filterKeys: readonly FilterParameter[] = Object.values(filterParameters)
 
@@ -197,32 +196,21 @@ export const deliveriesQuery = z.object({
   offset,
 })
 
-export const redeliverBody = z
-  .object({
-    from: optional(timestamp, 'events of this Unix timestamp in seconds or later'),
-    to: optional(timestamp, 'events of this Unix timestamp in seconds or earlier'),
-    failed_only: optional(flag, '1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given'),
-  })
-  .meta({ examples: [{ from: 1_700_000_000, to: 1_700_003_600, failed_only: 1 }] })
-const redelivered = [z.int(), 17, 'callbacks that are queued again'] as const
-const done = [z.boolean(), true, 'false = more of that time are being queued'] as const
+export const redeliveryProgress = {
+  redelivered: [z.int(), 17, 'callbacks that are queued again'],
+  done: [z.boolean(), true, 'false = more of that time are being queued'],
+} as const
 export const redeliverAnswer = examples.answer({
   success: [z.boolean(), true],
   redelivered: [z.int(), 1, 'callbacks that are queued again'],
 })
-export const redeliverManyAnswer = examples.answer({ success: [z.boolean(), true], redelivered, done })
 export const redeliveryView = examples.view('Redelivery', {
-  redelivered,
-  done,
+  ...redeliveryProgress,
   reason: [z.string().nullable(), null, 'why it ended before its end'],
   from: [z.number().nullable(), examples.time],
   to: [z.number().nullable(), 1_700_003_600],
   failed_only: [z.boolean(), true],
   started: [z.number().nullable(), 1_700_010_000, 'null = nothing has been sent again yet'],
-})
-export const secretAnswer = examples.answer({
-  success: [z.boolean(), true],
-  secret: [z.string(), 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDQmSSnjK2ZzQ='],
 })
 
 const verdict = examples.answer({
@@ -246,14 +234,6 @@ const dryRunRow = examples.answer({
   filters: [z.array(verdict), [examples.exampleOf(verdict)]],
 })
 export const dryRunAnswer = z.array(dryRunRow).meta({ examples: [[examples.exampleOf(dryRunRow)]] })
-
-export const explainQuery = z.object({
-  webhook_id: filledText.meta({
-    description: 'id of the webhook that is asked about',
-    examples: [examples.ids.webhook],
-  }),
-  delimiter,
-})
 
 const event = examples.answer({
   kind: [z.string(), 'received'],
