@@ -190,18 +190,8 @@ const secret = ({ base }: Level, method: 'GET' | 'POST') =>
     },
   })
 
-/** Where the answer needs mail from a mail server, the call counts as one to the mail servers of that user; once. */
-function askingOf(call: Call): Asking {
-  const counted = new Set<string>()
-  return {
-    signal: call.signal,
-    reads(userId) {
-      if (counted.has(userId)) return
-      counted.add(userId)
-      call.touchesImap({ id: userId })
-    },
-  }
-}
+/** A read of mail from the mail server counts against the IMAP budget, once for each call. */
+const askingOf = (call: Call): Asking => ({ signal: call.signal, reads: (id) => call.touchesImap({ id }) })
 
 const dryRun = ({ base }: Level) =>
   defineRoute(`GET ${base}/{webhook_id}/dry_run`, {
