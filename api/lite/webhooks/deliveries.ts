@@ -11,7 +11,6 @@ import {
   type MessageRecord,
   notFound,
   type OutboxRecord,
-  type Page,
   type Redelivery,
   type WebhookRecord,
 } from '../../../engine/index.ts'
@@ -80,27 +79,17 @@ const list = ({ base }: Level) =>
         createdFrom: query.timestamp_after,
         createdUntil: endOfSecond(query.timestamp_before),
       })
-      const rows =
-        query.message_id === undefined
-          ? await call.engine.store.outbox.list(wanted, query)
-          : await listOfMessage(call, webhook, query.message_id, wanted, query)
+      const named = query.message_id === undefined ? {} : await messagesNamed(call, webhook, query.message_id)
+      const rows = await call.engine.store.outbox.list({ ...wanted, ...named }, query)
       return rows.map((row) => presentDelivery(row, webhook))
     },
   })
 
-/** The deliveries of a message, by its id or its Message-ID, which several covered email accounts may have. */
-async function listOfMessage(
-  call: Call,
-  webhook: WebhookRecord,
-  name: string,
-  wanted: DeliveryQuery,
-  page: Page,
-): Promise<OutboxRecord[]> {
-  const { outbox } = call.engine.store
-  if (/^[0-9a-f]{24}$/.test(name)) return outbox.list({ ...wanted, messageId: name }, page)
+/** Narrows a query to the message with this id, or to the covered messages with this Message-ID. */
+async function messagesNamed(call: Call, webhook: WebhookRecord, name: string): Promise<DeliveryQuery> {
+  if (/^[0-9a-f]{24}$/.test(name)) return { messageId: name }
   const messages = await call.engine.webhooks.findMessages(webhook, name)
-  const accountId = messages.map((message) => message.accountId)
-  return outbox.list({ ...wanted, accountId, messageId: messages.map(({ id }) => id) }, page)
+  return { accountId: messages.map((one) => one.accountId), messageId: messages.map(({ id }) => id) }
 }
 
 const redeliverOne = ({ base }: Level) =>
@@ -151,7 +140,7 @@ const redelivery = ({ base }: Level) =>
     handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
   })
 
-/** undefined: none has been asked for yet. */
+/** `last`: undefined = there has been no redelivery yet. */
 function presentRedelivery(last: Redelivery | undefined): z.input<typeof schema.redeliveryView> {
   return {
     redelivered: last?.count ?? 0,
@@ -248,9 +237,27 @@ const explainRoute = (pattern: MessagePattern) =>
     response: schema.explainAnswer,
     async handler({ path, query }, call) {
       const mailbox = await findAccount(call, path.id, path.label)
-      const message = await messageAt(call, mailbox.account, path, query.delimiter)
+      const { account } = mailbox
+      const message = await messageAt(call, account, path, query.delimiter)
       const webhook = await webhookOf(call, mailbox, query.webhook_id)
-      return presentExplanation(call, webhook, mailbox, message)
+      const { store, webhooks } = call.engine
+      const found = await webhooks.explain(webhook, account, message, askingOf(call))
+      const folderName = folderNamer(await store.folders.list(account.id))
+      return {
+        message_id: message.id,
+        webhook_id: webhook.id,
+        indexed: seconds(message.indexedAt),
+        events: found.changes.map(({ kind, first, path, at, seq }) => ({
+          kind,
+          first,
+          folder: folderName(path),
+          seen: seconds(at),
+          sequence: seq,
+        })),
+        matched: found.matched,
+        filters: [...found.verdicts],
+        deliveries: found.deliveries.map((row) => presentDelivery(row, webhook)),
+      }
     },
   })
 
@@ -272,32 +279,6 @@ async function webhookOf(call: Call, { user }: Mailbox, id: string): Promise<Web
     webhook?.developerId === call.developer.id && (webhook.userId === null || webhook.userId === user.id)
   if (!concerned) throw notFound('webhook', id)
   return webhook
-}
-
-async function presentExplanation(
-  call: Call,
-  webhook: WebhookRecord,
-  mailbox: Mailbox,
-  message: MessageRecord,
-): Promise<z.input<typeof schema.explainAnswer>> {
-  const { store, webhooks } = call.engine
-  const found = await webhooks.explain(webhook, mailbox.account, message, askingOf(call))
-  const folderName = folderNamer(await store.folders.list(mailbox.account.id))
-  return {
-    message_id: message.id,
-    webhook_id: webhook.id,
-    indexed: seconds(message.indexedAt),
-    events: found.changes.map(({ kind, first, path, at, seq }) => ({
-      kind,
-      first,
-      folder: folderName(path),
-      seen: seconds(at),
-      sequence: seq,
-    })),
-    matched: found.matched,
-    filters: [...found.verdicts],
-    deliveries: found.deliveries.map((row) => presentDelivery(row, webhook)),
-  }
 }
 
 export const deliveryRoutes = levels.flatMap((level) =>
