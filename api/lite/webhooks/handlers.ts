@@ -1,6 +1,7 @@
-/** Webhooks of users (in 2.0 accounts) and of the application, in both versions: list, create, get, edit, delete. */
+/** Routes to list, create, get, edit and delete the webhooks of users (2.0: accounts) and of the application. */
 import { z } from 'zod'
 import {
+  type FilterParameter,
   filterParameters,
   notFound,
   type UserRecord,
@@ -8,9 +9,10 @@ import {
   type WebhookInput,
   type WebhookRecord,
 } from '../../../engine/index.ts'
+import * as examples from '../../examples.ts'
 import { seconds, type Urls, urlsOf } from '../../addresses.ts'
 import { type Call, defineRoute, deprecated, type Route, tagged } from '../../route.ts'
-import { given, success } from '../../values.ts'
+import { given, success, successAt } from '../../values.ts'
 import { findUser } from '../find.ts'
 import * as schema from './schema.ts'
 
@@ -31,48 +33,36 @@ function presentWebhook(webhook: WebhookRecord, urls: Urls): z.input<typeof sche
   }
 }
 
-/** What both versions show. */
+/** The fields of both versions; null and undefined ones are left out. */
 function presentWebhookFacts(webhook: WebhookRecord) {
-  const filters = filterNames.flatMap((name) => {
-    const value = webhook.filters[name]
-    return value === undefined ? [] : [[filterParameters[name], value]]
-  })
-  return {
+  const { health, filters, includeHeader } = webhook
+  const time = (at: number | null): number | undefined => (at === null ? undefined : seconds(at))
+  const named = filterNames.map((name) => [filterParameters[name], filters[name]])
+  return given({
     webhook_id: webhook.id,
     callback_url: webhook.callbackUrl,
-    ...(webhook.failureNotifUrl === null ? {} : { failure_notif_url: webhook.failureNotifUrl }),
-    ...(webhook.retrySchedule ? { retry_schedule: webhook.retrySchedule } : {}),
+    failure_notif_url: webhook.failureNotifUrl ?? undefined,
+    retry_schedule: webhook.retrySchedule || undefined,
     active: webhook.active,
-    failure: webhook.health.failure,
-    ...presentHealth(webhook.health),
-    ...(Object.fromEntries(filters) as Record<string, string>),
+    failure: health.failure,
+    last_error: health.lastError ?? undefined,
+    failing_since: time(health.failingSince),
+    abandoned_since: time(health.abandonedAt),
+    retry_at: time(health.retryAt),
+    last_success_at: time(health.lastSuccessAt),
+    ...(Object.fromEntries(named) as Partial<Record<FilterParameter, string>>),
     include_body: webhook.includeBody,
-    ...(webhook.bodyType === null ? {} : { body_type: webhook.bodyType }),
-    ...presentHeaderWish(webhook),
+    body_type: webhook.bodyType ?? undefined,
+    include_header: includeHeader !== null,
+    header_format:
+      includeHeader === null ? undefined : includeHeader === 'raw' ? ('raw' as const) : ('parsed' as const),
     receive_all_changes: webhook.receiveAllChanges,
     receive_drafts: webhook.receiveDrafts,
     receive_historical: webhook.receiveHistorical,
-  }
-}
-
-function presentHeaderWish({ includeHeader }: WebhookRecord) {
-  if (includeHeader === null) return { include_header: false }
-  return { include_header: true, header_format: includeHeader === 'raw' ? ('raw' as const) : ('parsed' as const) }
-}
-
-/** Why it fails and what comes next. What has not happened is left out. */
-function presentHealth({ lastError, failingSince, abandonedAt, retryAt, lastSuccessAt }: WebhookRecord['health']) {
-  const time = (at: number | null): number | undefined => (at === null ? undefined : seconds(at))
-  return given({
-    last_error: lastError ?? undefined,
-    failing_since: time(failingSince),
-    abandoned_since: time(abandonedAt),
-    retry_at: time(retryAt),
-    last_success_at: time(lastSuccessAt),
   })
 }
 
-/** What is named, and nothing else; an empty text removes. */
+/** Has only the parameters of the body; an empty text removes the value. */
 function webhookInput(body: schema.WebhookParameters): WebhookInput {
   const named = filterNames.filter((name) => body[filterParameters[name]] !== undefined)
   const filters = Object.fromEntries(named.map((name) => [name, body[filterParameters[name]] || null]))
@@ -91,7 +81,6 @@ function webhookInput(body: schema.WebhookParameters): WebhookInput {
   })
 }
 
-/** An empty text removes the value. */
 const orNull = <T extends string>(value: T | undefined): T | null | undefined => (value === '' ? null : value)
 
 /** How one version of the API shows its webhooks. */
@@ -104,14 +93,14 @@ interface Form {
 
 const liteForm: Form = {
   view: schema.webhookView,
-  edited: schema.editAnswer,
+  edited: successAt(examples.urls.webhook),
   present: presentWebhook,
   presentEdited: (webhook, urls) => ({ success: true, resource_url: urls.webhook(webhook) }),
 }
 
 const v2Form: Form = {
   view: schema.v2WebhookView,
-  edited: schema.v2EditAnswer,
+  edited: examples.answer({ success: [z.boolean(), true], feedbackCode: [z.string(), ''] }),
   present: presentWebhookFacts,
   presentEdited: () => ({ success: true, feedbackCode: '' }),
 }
@@ -133,7 +122,7 @@ async function scopeUser(call: Call, { id }: ScopePath): Promise<UserRecord | nu
   return id === undefined ? null : findUser(call, id)
 }
 
-/** Lite knows those of 2.0 too: their deliveries are seen and sent again there. */
+/** Lite shows the webhooks of 2.0 too: the routes of deliveries exist only in lite. */
 function isShown({ version }: Call, webhook: WebhookRecord): boolean {
   return version === 'lite' || webhook.version === version
 }
@@ -154,7 +143,9 @@ function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
     summary: `List ${name}-level webhooks`,
     response: z.array(form.view),
     async handler({ path }, call) {
-      const found = await listWebhooks(call, path)
+      const { webhooks } = call.engine.store
+      const user = await scopeUser(call, path)
+      const found = await (user === null ? webhooks.listByDeveloper(call.developer.id) : webhooks.listByUser(user.id))
       return found.filter((webhook) => isShown(call, webhook)).map((webhook) => form.present(webhook, urlsOf(call)))
     },
   })
@@ -166,7 +157,11 @@ function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
       'A backslash takes its meaning from the wildcard, comma or bracket after it where [] is a wildcard. A bad or blank pattern is a ' +
       `400 that says where.${isLite ? '' : ' Its callbacks are in the shape of 2.0.'}`,
     body: schema.createBody,
-    response: schema.createAnswer,
+    response: examples.answer({
+      success: [z.boolean(), true],
+      webhook_id: [z.string(), examples.ids.webhook],
+      resource_url: [z.string(), examples.urls.webhook],
+    }),
     async handler({ path, body }, call) {
       const user = await scopeUser(call, path)
       const owner = { developerId: call.developer.id, userId: user?.id ?? null, version: call.version }
@@ -206,15 +201,9 @@ function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
   return [list, create, get, edit, remove]
 }
 
-async function listWebhooks(call: Call, path: ScopePath): Promise<WebhookRecord[]> {
-  const { webhooks } = call.engine.store
-  const user = await scopeUser(call, path)
-  return user === null ? webhooks.listByDeveloper(call.developer.id) : webhooks.listByUser(user.id)
-}
-
 export const webhookRoutes = levels.flatMap((level) => tagged(level.tag, routesOf(level, liteForm)))
 
-/** Deliveries, redelivery and explain are those of lite. */
+/** The routes of deliveries, redelivery and explain exist only in lite. */
 export const v2WebhookRoutes = deprecated(
   'webhooks',
   v2Levels.flatMap((level) => routesOf(level, v2Form)),

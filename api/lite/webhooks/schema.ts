@@ -14,7 +14,6 @@ import {
   timestamp,
   url,
   urlOrEmpty,
-  successAt,
 } from '../../values.ts'
 
 const filterKeys: readonly FilterParameter[] = Object.values(filterParameters)
@@ -141,14 +140,6 @@ export const webhookView = examples.view('Webhook', {
   resource_url: [z.string(), examples.urls.webhook],
 })
 export const v2WebhookView = examples.view('Webhook20', webhookFields)
-
-export const createAnswer = examples.answer({
-  success: [z.boolean(), true],
-  webhook_id: [z.string(), examples.ids.webhook],
-  resource_url: [z.string(), examples.urls.webhook],
-})
-export const editAnswer = successAt(examples.urls.webhook)
-export const v2EditAnswer = examples.answer({ success: [z.boolean(), true], feedbackCode: [z.string(), ''] })
 
 const kinds = ['message', 'status', 'failure', 'sync', 'test'] as const
 export const deliveryStates = ['pending', 'delivered', 'failed', 'skipped'] as const
