@@ -17,15 +17,9 @@ import {
 } from '../../values.ts'
 import { delimiter } from '../folders.ts'
 
-const address = z.object({ name: z.string(), email: z.string() })
-export const addresses = z.array(address)
-export const otherAddresses = {
-  sender: addresses.optional(),
-  reply_to: addresses.optional(),
-  to: addresses.optional(),
-  cc: addresses.optional(),
-  bcc: addresses.optional(),
-}
+export const address = z.object({ name: z.string(), email: z.string() })
+const addresses = z.array(address).optional()
+export const otherAddresses = { sender: addresses, reply_to: addresses, to: addresses, cc: addresses, bcc: addresses }
 
 export const attachmentFields = {
   size: [z.int(), 48_213],
@@ -52,11 +46,14 @@ export const bodyPartView = examples.view('BodyPart', {
   truncated: z.literal(true).optional(),
 })
 
+const yes = [z.boolean(), true] as const
+const no = [z.boolean(), false] as const
+
 export const flagsView = examples.answer({
-  read: [z.boolean(), true],
-  answered: [z.boolean(), false],
-  flagged: [z.boolean(), false],
-  draft: [z.boolean(), false],
+  read: yes,
+  answered: no,
+  flagged: no,
+  draft: no,
   raw: [z.array(z.string()), ['\\Seen']],
 })
 
@@ -89,7 +86,7 @@ export const messageView = examples.view('Message', {
   sent_at: [z.int(), 1_699_999_990],
   received_at: [z.int(), 1_699_999_995],
   addresses: [
-    orEmptyList(z.object({ from: addresses.optional(), ...otherAddresses })),
+    orEmptyList(z.object({ from: addresses, ...otherAddresses })),
     {
       from: [{ name: 'Ben Lind', email: 'ben@example.org' }],
       to: [{ name: 'Anna Berg', email: examples.address }],
@@ -179,20 +176,11 @@ export function flagParameters<P extends string>(prefix: P, describe: (imapFlag:
   return Object.fromEntries(parameters) as Record<`${P}${FlagName}`, z.ZodOptional<typeof flag>>
 }
 
-export const flagChange = z
-  .object(
-    flagParameters(
-      '',
-      (name) => `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required`,
-    ),
-  )
-  .meta({ examples: [{ seen: 1, flagged: 0 }] })
+const changeWords = (name: string) =>
+  `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required`
+
+export const flagChange = z.object(flagParameters('', changeWords)).meta({ examples: [{ seen: 1, flagged: 0 }] })
 
 /** The flags besides the one that lite calls `read` and 2.0 calls `seen`. */
-export const otherFlagFields = {
-  answered: [z.boolean(), false],
-  flagged: [z.boolean(), false],
-  deleted: [z.boolean(), false],
-  draft: [z.boolean(), false],
-} as const
-export const writtenFlagsView = examples.answer({ read: [z.boolean(), true], ...otherFlagFields })
+export const otherFlagFields = { answered: no, flagged: no, deleted: no, draft: no }
+export const writtenFlagsView = examples.answer({ read: yes, ...otherFlagFields })

@@ -1,6 +1,6 @@
 /**
- * Bodies of callbacks, as receivers get them. Nothing is validated with these: engine/webhooks and engine/callbacks
- * make the bodies, the OpenAPI document and the tests read these.
+ * Schemas of the bodies of callbacks, for the OpenAPI document and the tests. The engine (webhooks/, callbacks/) makes
+ * the bodies and does not validate them with these schemas.
  */
 import { z } from 'zod'
 import { address, answer, exampleOf, ids, type Json, label, thumbnail, time, urls, view } from '../../examples.ts'
@@ -22,7 +22,7 @@ const owner = {
 } as const
 
 const person = z.object({ email: z.string(), name: z.string().optional() })
-const people = z.array(person)
+const people = z.array(person).optional()
 
 const place = answer({
   label: [z.string(), label, 'of the email account'],
@@ -64,6 +64,8 @@ const bodyPart = answer({
   link: [optionalText, undefined, 'with truncated: a GET of this API that answers the whole; see body_section'],
 })
 
+const no = [z.boolean(), false] as const
+
 const hosted = (what: string) => [optionalText, undefined, `${what} at a hosted provider`] as const
 
 const messageData = view('MessageData', {
@@ -77,12 +79,12 @@ const messageData = view('MessageData', {
     orEmptyList(
       z.object({
         from: person.optional(),
-        sender: people.optional(),
-        reply_to: people.optional(),
-        to: people.optional(),
-        cc: people.optional(),
-        bcc: people.optional(),
-        return_path: people.optional(),
+        sender: people,
+        reply_to: people,
+        to: people,
+        cc: people,
+        bcc: people,
+        return_path: people,
       }),
     ),
     { from: { email: 'ben@example.org', name: 'Ben Lind' }, to: [{ email: address }] },
@@ -99,12 +101,7 @@ const messageData = view('MessageData', {
   bodies: [z.array(bodyPart), [exampleOf(bodyPart)]],
   email_accounts: [z.array(place), places, 'where it lies, the place of the event first'],
   sources: [z.array(place), places, 'the same as email_accounts'],
-  flags: answer({
-    flagged: [z.boolean(), false],
-    answered: [z.boolean(), false],
-    draft: [z.boolean(), false],
-    seen: [z.boolean(), false],
-  }),
+  flags: answer({ flagged: no, answered: no, draft: no, seen: no }),
   files: [z.array(file), [], 'attachments'],
   headers: [
     z.union([z.record(z.string(), z.array(z.string())), z.string()]).optional(),
@@ -210,7 +207,7 @@ const signatureHeaders = [
   ],
 ] as const
 
-/** `print`: to JSON Schema. */
+/** `print` makes the JSON Schema. */
 export function callbacksOf(print: Print): Record<string, { readonly post: Callback }> {
   return Object.fromEntries(
     Object.entries(callbacks).map(([name, one]) => [name, { post: callbackOf(name, one, print) }]),

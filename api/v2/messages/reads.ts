@@ -27,7 +27,7 @@ import {
 } from '../../lite/messages/present.ts'
 import {
   accountListQuery,
-  addresses,
+  address,
   attachmentFields,
   bodyPartView,
   listQuery as liteListQuery,
@@ -74,12 +74,7 @@ export const flagsView = examples.answer({ seen: [z.boolean(), true], ...otherFl
 /** Of a message, and of a file of it. `from` is one address, the others are lists. */
 export const envelopeFields = {
   addresses: [
-    orEmptyList(
-      z.object({
-        from: addresses.element.optional(),
-        ...otherAddresses,
-      }),
-    ),
+    orEmptyList(z.object({ from: address.optional(), ...otherAddresses })),
     { from: { name: 'Ben Lind', email: 'ben@example.org' }, to: [{ name: 'Anna Berg', email: examples.address }] },
   ],
   date: [z.int(), 1_699_999_990],
