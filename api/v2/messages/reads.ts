@@ -1,5 +1,5 @@
 /**
- * /2.0/accounts/{id}/messages: how messages are shown on the wire, the lists of one source, and one message of any with
+ * /2.0/accounts/{id}/messages: the shape of messages in 2.0, the lists of one source, and a message of any source with
  * its parts.
  */
 import { z } from 'zod'
@@ -15,6 +15,8 @@ import {
 } from '../../../engine/index.ts'
 import { seconds, urlsOf } from '../../addresses.ts'
 import * as examples from '../../examples.ts'
+import { listMessages, showMessage } from '../../lite/messages/list.ts'
+import { rawMessage, readBodies, readHeaders } from '../../lite/messages/parts.ts'
 import {
   type Beside,
   type MessageForm,
@@ -39,8 +41,8 @@ import {
 } from '../../lite/messages/schema.ts'
 import { reference } from '../../lite/users.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts'
-import { filledText, flag, given, limit, offset, optional, orEmptyList, text, timestampOrDate } from '../../values.ts'
-import { fileParametersOf, indexedParameters, seenParameter, sieveOf } from '../filters.ts'
+import { filledText, flag, given, limit, offset, optional, orEmptyList, text } from '../../values.ts'
+import { fileParametersOf, indexedParameters, seenParameter, sieveOf, timesOf } from '../filters.ts'
 import {
   findShownFolder,
   hiddenPlaces,
@@ -49,8 +51,6 @@ import {
   messagePaths,
   type MessagePattern,
 } from '../find.ts'
-import { listMessages, showMessage } from '../../lite/messages/list.ts'
-import { rawMessage, readBodies, readHeaders } from '../../lite/messages/parts.ts'
 
 export const fileFields = {
   ...attachmentFields,
@@ -71,7 +71,7 @@ const messageFileView = examples.view('MessageFile', fileFields)
 
 export const flagsView = examples.answer({ seen: [z.boolean(), true], ...otherFlagFields })
 
-/** Of a message, and of a file of it. `from` is one address, the others are lists. */
+/** Fields of messages and of files. `from` is one address, the other fields of `addresses` are lists. */
 export const envelopeFields = {
   addresses: [
     orEmptyList(z.object({ from: address.optional(), ...otherAddresses })),
@@ -98,52 +98,38 @@ const besideParameters = {
   include_thread_size: optional(flag, '1 = with the number of messages of its thread'),
 }
 
-const dates = {
-  date_before: optional(
-    timestampOrDate,
-    'only messages sent at this time or before: Unix timestamp, or mm/dd/yyyy (UTC)',
-  ),
-  date_after: optional(
-    timestampOrDate,
-    'only messages sent at this time or after: Unix timestamp, or mm/dd/yyyy (UTC)',
-  ),
+/** Parameters of both lists that lite does not have, or reads in another way. */
+const listParameters = {
+  ...timesOf('date', 'messages sent'),
+  ...besideParameters,
+  ...indexedParameters,
+  ...fileParametersOf('messages with a file'),
 }
 
-const sieveParameters = { ...indexedParameters, ...fileParametersOf('messages with a file') }
-
-const folderListQuery = liteListQuery.extend({
-  ...dates,
-  ...besideParameters,
-  ...sieveParameters,
-  flag_seen: seenParameter,
-})
-
-const sourceParameter = optional(filledText, 'label of the source; absent = the first one', examples.label)
+const folderListQuery = liteListQuery.extend({ ...listParameters, flag_seen: seenParameter })
 
 export const listQuery = accountListQuery.omit({ body_search_string: true }).extend({
-  ...dates,
-  ...besideParameters,
-  ...sieveParameters,
+  ...listParameters,
   folder: optional(
     filledText,
     'only messages in this folder: its full path, or its use, like `\\Sent`',
     'INBOX',
     '\\Sent',
   ),
-  source: sourceParameter,
+  source: optional(filledText, 'label of the source; absent = the first one', examples.label),
 })
 
 export const messageQuery = liteMessageQuery
   .omit({ body_search_string: true, delimiter: true })
   .extend(besideParameters)
 
-const { subject, email, to, from, cc, bcc, date_before, date_after, folder, sort_order } = listQuery.shape
+const { subject, email, to, from, cc, bcc, date_before, date_after, folder, source, sort_order } = listQuery.shape
 const filters = {
   ...{ email, to, from, cc, bcc, date_before, date_after },
   ...indexedParameters,
-  ...{ source: sourceParameter, limit, offset },
+  ...{ source, limit, offset },
 }
-/** What the lists of threads and of files filter the mail by. */
+/** Parameters of the lists of threads and of files that filter messages. */
 export const threadFilters = { subject, folder, ...filters }
 export const fileFilters = { ...filters, sort_order }
 
@@ -200,14 +186,13 @@ function besideOf(call: Call, { include_source, include_thread_size }: Wishes): 
   if (include_source !== true && include_thread_size !== true) return undefined
   return async (account, messages) => {
     const source = { label: account.label, resource_url: urlsOf(call).account(account) }
+    const sources = include_source === true ? [source] : undefined
     const sizes = include_thread_size === true ? await threadSizes(call, account, messages) : null
-    return ({ id }) => ({
-      ...(include_source === true ? { sources: [source] } : {}),
-      ...given({ thread_size: sizes?.get(id) }),
-    })
+    return ({ id }) => given({ sources, thread_size: sizes?.get(id) })
   }
 }
 
+/** Message id → number of shown messages of its thread. */
 async function threadSizes(
   call: Call,
   account: AccountRecord,
@@ -221,8 +206,8 @@ async function threadSizes(
   for (const whole of (await conversationsOf(store, account.id, first)).values()) {
     call.signal.throwIfAborted()
     await yieldToLoop()
-    const { threadIds, isWhole } = whole
-    const size = isWhole
+    const { threadIds } = whole
+    const size = whole.isWhole
       ? whole.messages.filter((one) => isShownMessage(one, hidden)).length
       : await store.messages.count(account.id, { threadIds, hidden })
     for (const threadId of threadIds) byThread.set(threadId, size)
@@ -262,34 +247,27 @@ const getRoute = (path: MessagePattern) =>
     handler: async ({ path, query }, call) => showMessage(call, await locateAnywhere(call, path), query, v2Form),
   })
 
-const bodyQuery = z.object({ type: optional(text, 'only body parts of this MIME type', 'text/html') })
-
 const bodyRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/body`, {
     summary: 'Get the bodies of a message, straight from the mail server',
-    query: bodyQuery,
+    query: z.object({ type: optional(text, 'only body parts of this MIME type', 'text/html') }),
     response: z.array(bodyPartView).meta({ examples: [[examples.exampleOf(bodyPartView)]] }),
     handler: async ({ path, query }, call) => readBodies(call, await locateAnywhere(call, path), query.type),
   })
-
-const headersQuery = z.object({ raw: optional(flag, '1 = the header block as text, as it is in the message') })
 
 const headersRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/headers`, {
     summary: 'Get the headers of a message',
     description: 'By lower-case name, decoded. With `raw=1` the text of the header block instead of JSON.',
-    query: headersQuery,
+    query: z.object({ raw: optional(flag, '1 = the header block as text, as it is in the message') }),
     response: z.record(z.string(), z.array(z.string())).meta({ examples: [{ subject: ['Hello'] }] }),
     plain: true,
     async handler({ path, query }, call) {
       const headers = await readHeaders(call, await locateAnywhere(call, path), query.raw)
-      return typeof headers === 'string' ? plainText(headers) : headers
+      if (typeof headers !== 'string') return headers
+      return new StreamAnswer(headers, { 'Content-Type': 'text/plain; charset=utf-8' })
     },
   })
-
-function plainText(words: string): StreamAnswer {
-  return new StreamAnswer(words, { 'Content-Type': 'text/plain; charset=utf-8' })
-}
 
 const sourceRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/source`, {
