@@ -1,4 +1,4 @@
-/** In which folders of its source a message lies, or each message of a thread: seen and changed. DELETE of a thread. */
+/** Routes to list and change the folders of a message, or of all messages of a thread; and DELETE of a thread. */
 import { z } from 'zod'
 import { badParameter, type FolderRecord, isMarked, isView, notFound } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
@@ -14,7 +14,7 @@ type OwnerPattern = (typeof owners)[number]
 
 const isThread = (pattern: OwnerPattern): pattern is typeof threadPath => pattern === threadPath
 
-/** The message of the path, or all that are shown of its thread. */
+/** Finds the message of the path, or the shown messages of the thread of the path. */
 async function locateAll(call: Call, path: MessagePath | ThreadPath): Promise<Owned> {
   if ('message_id' in path) return [await locateAnywhere(call, path)]
   const [first, ...more] = (await locateThread(call, path)).messages
@@ -22,7 +22,7 @@ async function locateAll(call: Call, path: MessagePath | ThreadPath): Promise<Ow
   return [first, ...more]
 }
 
-/** All of one source. */
+/** All messages lie in one source. */
 type Owned = readonly [Located, ...Located[]]
 
 const { name, symbolic_name, xlist_name } = folderFields
@@ -38,11 +38,8 @@ const list = (pattern: OwnerPattern) =>
     async handler({ path }, call) {
       const all = await locateAll(call, path)
       const folders = new Map((await foldersOf(call, all)).map((one) => [one.id, one]))
-      const ids = all.flatMap(({ placements }) => placements.map(({ folderId }) => folderId))
-      return [...new Set(ids)].flatMap((id) => {
-        const folder = folders.get(id)
-        return folder === undefined ? [] : [nameFolder(folder)]
-      })
+      const ids = new Set(all.flatMap(({ placements }) => placements.map(({ folderId }) => folderId)))
+      return [...ids].flatMap((id) => folders.get(id) ?? []).map((folder) => nameFolder(folder))
     },
   })
 
@@ -87,30 +84,22 @@ const change = (pattern: OwnerPattern) =>
       if (add.length === 0 && stays.some((ids) => ids.length === 0))
         throw badParameter('remove', 'the message lies in no other folder; DELETE removes it')
       const ids = add.map(({ id }) => id)
-      for (const [index, located] of all.entries()) await lieIn(call, located, [...(stays[index] ?? []), ...ids], ids)
+      for (const [index, located] of all.entries()) await lieIn(call, located, stays[index] ?? [], ids)
       return { success: true }
     },
   })
 
-/** Throws `not_found` for a folder that the source does not have; `parameter` names it. */
-async function named(
-  call: Call,
-  [first]: Owned,
-  names: readonly string[],
-  parameter: string,
-): Promise<readonly FolderRecord[]> {
-  const found: FolderRecord[] = []
-  for (const one of names) found.push(await destinationOf(call, first, one, parameter))
-  return found
+/** Finds the folders one by one. Throws `not_found` for a folder that the source does not have. */
+function named(call: Call, [first]: Owned, names: readonly string[], parameter: string): Promise<FolderRecord[]> {
+  return Array.fromAsync(names, (name) => destinationOf(call, first, name, parameter))
 }
 
 const folderEntry = z.union([
   z.string(),
   z.looseObject({ name: z.string().optional(), symbolic_name: z.string().optional() }),
 ])
-type FolderEntry = z.output<typeof folderEntry>
 
-const nameOf = (entry: FolderEntry): string =>
+const nameOf = (entry: z.output<typeof folderEntry>): string =>
   typeof entry === 'string' ? entry : entry.name || entry.symbolic_name || ''
 
 const folderList = documented(
@@ -130,18 +119,14 @@ const set = (pattern: OwnerPattern) =>
     description:
       'A JSON array may also be the whole body. What is not named is left, but for folders that only show what lies in others (`\\All`).',
     listBody: 'folders',
-    body: z
-      .object({
-        folders: folderList,
-      })
-      .meta({ examples: [{ folders: [{ name: 'Archive' }] }] }),
+    body: z.object({ folders: folderList }).meta({ examples: [{ folders: [{ name: 'Archive' }] }] }),
     response: success,
     async handler({ path, body }, call) {
       const all = await locateAll(call, path)
       const wanted = await named(call, all, body.folders.map(nameOf), 'folders')
       const views = new Set((await foldersOf(call, all)).filter(isView).map(({ id }) => id))
       const isInView = ({ folderId }: { readonly folderId: string }): boolean => views.has(folderId)
-      // Where the mail server has an id for each message, it keeps one that lies in a view alone.
+      // A mail server with an id for each message keeps a message that lies only in a view; other servers lose it.
       const isLost = ({ message, placements }: Located): boolean =>
         message.hostedMessageId === null && !placements.every(isInView)
       if (wanted.every(isView) && all.some(isLost))
@@ -149,13 +134,13 @@ const set = (pattern: OwnerPattern) =>
       const ids = wanted.map(({ id }) => id)
       for (const located of all) {
         const stay = located.placements.filter(isInView).map(({ folderId }) => folderId)
-        await lieIn(call, located, [...ids, ...stay], ids)
+        await lieIn(call, located, stay, ids)
       }
       return { success: true }
     },
   })
 
-/** Forms carry it as text; what is no JSON is one name. */
+/** Forms have the list as JSON text; text that is not a JSON array is one name. */
 function listed(value: unknown): unknown {
   if (typeof value !== 'string') return value
   try {
@@ -166,28 +151,23 @@ function listed(value: unknown): unknown {
   }
 }
 
-/** First into those where it is not, then out of the others. `entered`: those that the call names. */
-async function lieIn(
-  call: Call,
-  located: Located,
-  folderIds: readonly string[],
-  entered: readonly string[],
-): Promise<void> {
+/** Copies the message into the folders of `ids`, then takes it out of all folders except these and those of `stay`. */
+async function lieIn(call: Call, located: Located, stay: readonly string[], ids: readonly string[]): Promise<void> {
   call.signal.throwIfAborted()
   const { accounts, store } = call.engine
-  const { user, account, placements } = located
+  const { user, account, message, placements } = located
   const here = new Set(placements.map(({ folderId }) => folderId))
-  const leave = [...here].filter((folderId) => !folderIds.includes(folderId))
-  const enter = (await store.folders.list(account.id)).filter((one) => folderIds.includes(one.id) && !here.has(one.id))
+  const leave = [...here.difference(new Set([...stay, ...ids]))]
+  const enter = (await store.folders.list(account.id)).filter(({ id }) => ids.includes(id) && !here.has(id))
   const isDone = leave.length + enter.length === 0 && !placements.some(isMarked)
   if (isDone) return
   call.touchesImap(user)
   const work = async (): Promise<void> => {
-    let { message } = located
-    await keepIn(call, located, entered)
+    await keepIn(call, located, ids)
     for (const to of enter) await accounts.copy(message, keptPlace(placements), to)
-    message = (await store.messages.get(account.id, message.id)) ?? message
-    if (leave.length > 0) await accounts.remove(message, leave)
+    if (leave.length === 0) return
+    const now = await store.messages.get(account.id, message.id)
+    await accounts.remove(now ?? message, leave)
   }
   await asNamed(located.name, work())
 }
