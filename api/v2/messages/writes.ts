@@ -1,6 +1,6 @@
 /**
- * /2.0/accounts/{id}/messages: flags, folders, copy and move within and across sources, removal, and new messages. Each
- * answers when the mail server and the index have it.
+ * /2.0/accounts/{id}/messages: flags, copy and move within and across sources, removal, and new messages. A write is
+ * answered when the mail server and the index have it.
  */
 import { Readable } from 'node:stream'
 import { z } from 'zod'
@@ -46,8 +46,7 @@ const setFlags = (path: MessagePattern) =>
     body: lite.flagChange,
     response: examples.answer({ success: [z.boolean(), true], flags: [flagsView, examples.exampleOf(flagsView)] }),
     async handler({ path, body }, call) {
-      const change = changeOf(body)
-      const written = await writeFlags(call, () => locateAnywhere(call, path), change)
+      const written = await writeFlags(call, () => locateAnywhere(call, path), changeOf(body))
       return { success: true, flags: namedFlags(written) }
     },
   })
@@ -63,7 +62,7 @@ function changed(flags: readonly string[], change: Change | null): readonly stri
   return [...new Set([...flags, ...change.add])].filter((one) => !change.remove.includes(one))
 }
 
-/** Shown or hidden: a message may go to the trash. */
+/** Finds a shown or hidden folder: a message may be moved to the trash. */
 function folderOf(folders: readonly FolderRecord[], name: string): FolderRecord | null {
   return name.startsWith('\\') ? byUse(folders, name) : folderNamed(folders, name)
 }
@@ -107,14 +106,14 @@ const transfer = (path: MessagePattern) =>
       const transferred = { located: sent ?? located, to, kind, change: wantedFlags('flag_', body) } as const
       const work =
         mailbox.account.id === transferred.located.account.id
-          ? place(call, transferred)
-          : send(call, transferred).catch((error: unknown) => sentAlready(call, path, body, error))
+          ? transferWithin(call, transferred)
+          : transferAcross(call, transferred).catch((error: unknown) => sentAlready(call, path, body, error))
       await asNamed(located.name, work, { name, path: to.path })
       return { success: true }
     },
   })
 
-/** Two sources may be of one mailbox: what one of them lacks after a move, the other lacks too. */
+/** Two sources may have the same mailbox: a move between them is a move within the mailbox. */
 function isSameMailbox(one: AccountRecord, other: AccountRecord): boolean {
   const { server, port, username } = one
   return other.server === server && other.port === port && other.username === username
@@ -128,7 +127,7 @@ interface Transfer {
   readonly change: Change | null
 }
 
-/** null when the message has left its source, and lies where it shall be moved to. Else throws `error`. */
+/** Returns null when the message has already moved from its source to the folder. Else throws `error`. */
 async function sentAlready(
   call: Call,
   { id, message_id }: MessagePath,
@@ -147,8 +146,8 @@ async function sentAlready(
   throw error
 }
 
-/** Within the source. The flags come last: who asks again because of them finds the message in its place. */
-async function place(call: Call, { located, to, kind, change }: Transfer): Promise<void> {
+/** Within the source. The flags come last: a call that is repeated after they failed finds the message in place. */
+async function transferWithin(call: Call, { located, to, kind, change }: Transfer): Promise<void> {
   const { accounts, store } = call.engine
   const { account, message, placements } = located
   const isThere = placements.some(({ folderId }) => folderId === to.id)
@@ -168,8 +167,8 @@ export function keptPlace(placements: Located['placements']): Placement {
 }
 
 /**
- * What is \Deleted may be gone at any moment: where the message shall lie, the mark is taken off. One that is \Deleted
- * everywhere stays so.
+ * Removes the flag \Deleted from the message in the folders: the server may expunge a \Deleted message at any moment. A
+ * message that is \Deleted in all its folders stays as it is.
  */
 export async function keepIn(
   call: Call,
@@ -183,7 +182,7 @@ export async function keepIn(
     await call.engine.accounts.setFlags(message, place, unmark)
 }
 
-/** The rest of a move to where the message lies already. INBOX alone: asked for again, it takes nothing else. */
+/** Ends a move to a folder that already has the message. It leaves only INBOX, so a repeated call removes no more. */
 async function leaveInbox(call: Call, { account, message, placements }: Located, to: FolderRecord): Promise<void> {
   const { accounts, store } = call.engine
   const inbox = placements.find(({ path }) => path === 'INBOX')
@@ -195,8 +194,8 @@ async function leaveInbox(call: Call, { account, message, placements }: Located,
   })
 }
 
-/** \Deleted is the mark of a removal that was cut short, or of another mail program: it stays behind. */
-async function send(call: Call, { located, to, kind, change }: Transfer): Promise<void> {
+/** To another source, without \Deleted: the flag belongs to an interrupted removal, or to another mail program. */
+async function transferAcross(call: Call, { located, to, kind, change }: Transfer): Promise<void> {
   const { message, placements } = located
   await call.reserve(streamBytes)
   const flags = placements[0].flags.filter((one) => one !== '\\Deleted')
@@ -216,21 +215,19 @@ const remove = (path: MessagePattern) =>
     },
   })
 
-const appendBody = z
-  .object({
-    dst_folder: folderName,
-    dst_source: optional(filledText, 'label of the source; absent = the first one', examples.label),
-    message: optional(text, 'the whole message (RFC 5322): a file part of multipart/form-data, or text'),
-    ...newFlags,
-  })
-  .meta({ examples: [{ dst_folder: 'Archive', message: 'From: ben@example.org\r\nSubject: Offer\r\n\r\nHello' }] })
-
 const append = defineRoute('POST /2.0/accounts/{id}/messages', {
   summary: 'Add a message to a folder',
   description:
     'As a file part `message` of multipart/form-data, of at most MAILROOM_MESSAGE_LIMIT bytes. LF alone becomes CRLF. It arrives now; each call adds one.',
   upload: 'message',
-  body: appendBody,
+  body: z
+    .object({
+      dst_folder: folderName,
+      dst_source: optional(filledText, 'label of the source; absent = the first one', examples.label),
+      message: optional(text, 'the whole message (RFC 5322): a file part of multipart/form-data, or text'),
+      ...newFlags,
+    })
+    .meta({ examples: [{ dst_folder: 'Archive', message: 'From: ben@example.org\r\nSubject: Offer\r\n\r\nHello' }] }),
   response: examples.answer({
     success: [z.boolean(), true],
     message_id: [z.string().optional(), examples.ids.message],
@@ -246,10 +243,10 @@ const append = defineRoute('POST /2.0/accounts/{id}/messages', {
     const { emailMessageId } = await readAppended(literal.head)
     const { account, user } = mailbox
     call.touchesImap(user)
-    const letter = { literal, flags: changed([], wantedFlags('flag_', body)), internalDate: Date.now() }
-    const appending = call.engine.accounts.append(to, letter)
+    const request = { literal, flags: changed([], wantedFlags('flag_', body)), internalDate: Date.now() }
+    const appending = call.engine.accounts.append(to, request)
     const known = await asNamed('', appending, { name: body.dst_folder, path: to.path })
-    // Where the mail server did not say what became of it, it is looked for.
+    // null = the server reported no UID, or the index lacks it: the message is looked up by its Message-ID.
     const [newest] = known === null && emailMessageId !== null ? await namedIn(call, to, emailMessageId) : []
     const id = known ?? newest?.id
     return {
@@ -260,9 +257,9 @@ const append = defineRoute('POST /2.0/accounts/{id}/messages', {
   },
 })
 
-/** A message that came as text is no larger than other parameters. */
+/** Spools a message that is a text parameter. Such a text is no larger than other parameters. */
 async function spooledText(call: Call, message: string | undefined): Promise<Spooled | null> {
-  if (message === undefined || message === '') return null
+  if (!message) return null
   const { MAILROOM_DATA_DIR: directory, MAILROOM_MESSAGE_LIMIT: most } = call.engine.config
   return spool(withCrlf(Readable.from([Buffer.from(message)])), { directory, most })
 }
