@@ -6,12 +6,10 @@ import {
   badParameter,
   bracketed,
   type DeliveryQuery,
-  type DryRunRow,
   folderNamer,
   type MessageRecord,
   notFound,
   type OutboxRecord,
-  type Redelivery,
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { seconds, secondsOrNull } from '../../addresses.ts'
@@ -137,21 +135,19 @@ const redelivery = ({ base }: Level) =>
   defineRoute(`GET ${base}/{webhook_id}/redeliver`, {
     summary: 'How far the last redelivery of a time is',
     response: schema.redeliveryView,
-    handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
+    async handler({ path }, call) {
+      const { redelivery: last } = await findWebhook(call, path)
+      return {
+        redelivered: last?.count ?? 0,
+        done: last?.done ?? true,
+        reason: last?.reason ?? null,
+        from: secondsOrNull(last?.from),
+        to: secondsOrNull(last?.until),
+        failed_only: last?.failedOnly ?? false,
+        started: secondsOrNull(last?.startedAt),
+      }
+    },
   })
-
-/** `last`: undefined = there has been no redelivery yet. */
-function presentRedelivery(last: Redelivery | undefined): z.input<typeof schema.redeliveryView> {
-  return {
-    redelivered: last?.count ?? 0,
-    done: last?.done ?? true,
-    reason: last?.reason ?? null,
-    from: secondsOrNull(last?.from),
-    to: secondsOrNull(last?.until),
-    failed_only: last?.failedOnly ?? false,
-    started: secondsOrNull(last?.startedAt),
-  }
-}
 
 const test = ({ base }: Level) =>
   defineRoute(`POST ${base}/{webhook_id}/test`, {
@@ -192,7 +188,8 @@ const dryRun = ({ base }: Level) =>
     response: schema.dryRunAnswer,
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
-      const rows = await dryRunRows(call, webhook, query)
+      const messagesOf = await dryRunScope(call, webhook, query)
+      const rows = await call.engine.webhooks.dryRun(webhook, messagesOf, query.limit, askingOf(call))
       return rows.map(({ account, message, matched, verdicts }) => ({
         account_id: account.userId,
         label: account.label,
@@ -205,22 +202,20 @@ const dryRun = ({ base }: Level) =>
     },
   })
 
-async function dryRunRows(
+/** The email account that the query names, else the coverage of the webhook for the user that the query names. */
+async function dryRunScope(
   call: Call,
   webhook: WebhookRecord,
-  query: z.output<typeof schema.dryRunQuery>,
-): Promise<DryRunRow[]> {
-  const { webhooks } = call.engine
-  const { user_id: named, label = '', limit } = query
+  { user_id: named, label }: z.output<typeof schema.dryRunQuery>,
+): Promise<AccountRecord | WebhookRecord> {
   const userId = webhook.userId ?? named ?? null
   if (named !== undefined && named !== userId) throw notFound('user', named)
-  if (label !== '') {
-    if (userId === null) throw badParameter('label', 'name its user as well, with user_id')
-    const { account } = await findAccount(call, userId, label)
-    return webhooks.dryRun(webhook, account, limit, askingOf(call))
+  if (!label) {
+    if (userId !== null) await findUser(call, userId)
+    return { ...webhook, userId }
   }
-  if (userId !== null) await findUser(call, userId)
-  return webhooks.dryRun(webhook, { ...webhook, userId }, limit, askingOf(call))
+  if (userId === null) throw badParameter('label', 'name its user as well, with user_id')
+  return (await findAccount(call, userId, label)).account
 }
 
 const explainRoute = (pattern: MessagePattern) =>
