@@ -12,7 +12,7 @@ import { destinationOf, keepIn, keptPlace } from './writes.ts'
 const owners = [...messagePaths, threadPath] as const
 type OwnerPattern = (typeof owners)[number]
 
-const isThread = (pattern: OwnerPattern): pattern is typeof threadPath => pattern === threadPath
+const isThread = (pattern: OwnerPattern): boolean => pattern === threadPath
 
 /** Finds the message of the path, or the shown messages of the thread of the path. */
 async function locateAll(call: Call, path: MessagePath | ThreadPath): Promise<Owned> {
@@ -26,7 +26,6 @@ async function locateAll(call: Call, path: MessagePath | ThreadPath): Promise<Ow
 type Owned = readonly [Located, ...Located[]]
 
 const { name, symbolic_name, xlist_name } = folderFields
-const placeView = examples.answer({ name, symbolic_name, xlist_name })
 
 const list = (pattern: OwnerPattern) =>
   defineRoute(`GET ${pattern}/folders`, {
@@ -34,18 +33,15 @@ const list = (pattern: OwnerPattern) =>
       ? 'List the folders that messages of a thread lie in'
       : 'List the folders that a message lies in',
     description: 'In the order of its `folders`, also those that lists hide.',
-    response: z.array(placeView),
+    response: z.array(examples.answer({ name, symbolic_name, xlist_name })),
     async handler({ path }, call) {
       const all = await locateAll(call, path)
-      const folders = new Map((await foldersOf(call, all)).map((one) => [one.id, one]))
+      const known = await call.engine.store.folders.list(all[0].account.id)
+      const folders = new Map(known.map((one) => [one.id, one]))
       const ids = new Set(all.flatMap(({ placements }) => placements.map(({ folderId }) => folderId)))
       return [...ids].flatMap((id) => folders.get(id) ?? []).map((folder) => nameFolder(folder))
     },
   })
-
-function foldersOf(call: Call, [{ account }]: Owned): Promise<readonly FolderRecord[]> {
-  return call.engine.store.folders.list(account.id)
-}
 
 const someFolders = (description: string, ...shown: readonly string[]) =>
   optional(
@@ -124,7 +120,8 @@ const set = (pattern: OwnerPattern) =>
     async handler({ path, body }, call) {
       const all = await locateAll(call, path)
       const wanted = await named(call, all, body.folders.map(nameOf), 'folders')
-      const views = new Set((await foldersOf(call, all)).filter(isView).map(({ id }) => id))
+      const folders = await call.engine.store.folders.list(all[0].account.id)
+      const views = new Set(folders.filter(isView).map(({ id }) => id))
       const isInView = ({ folderId }: { readonly folderId: string }): boolean => views.has(folderId)
       // A mail server with an id for each message keeps a message that lies only in a view; other servers lose it.
       const isLost = ({ message, placements }: Located): boolean =>

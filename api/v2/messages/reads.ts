@@ -280,10 +280,7 @@ const flagsRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/flags`, {
     summary: 'Get the flags of a message',
     response: flagsView,
-    async handler({ path }, call) {
-      const { placements } = await locateAnywhere(call, path)
-      return namedFlags(placements[0].flags)
-    },
+    handler: async ({ path }, call) => namedFlags((await locateAnywhere(call, path)).placements[0].flags),
   })
 
 const filesRoute = (path: MessagePattern) =>
