@@ -193,12 +193,13 @@ const moveRoute = (path: MessagePattern) =>
     },
   })
 
-export const messageWriteRoutes = tagged('Messages', [
-  ...messagePaths.flatMap((path) => [
+export const messageWriteRoutes = tagged(
+  'Messages',
+  messagePaths.flatMap((path) => [
     getRoute(path),
     setRoute(path),
     readRoute('POST', path),
     readRoute('DELETE', path),
+    moveRoute(path),
   ]),
-  ...messagePaths.map(moveRoute),
-])
+)
