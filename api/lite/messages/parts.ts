@@ -125,11 +125,9 @@ const fileRoute = (path: MessagePattern) =>
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       const attachment = attachmentOf(located.message, path.attachment_id)
-      if (query.as_link === true) {
-        const link = await linkTo(call, located, attachment)
-        return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
-      }
-      return download(call, located, attachment)
+      if (query.as_link !== true) return download(call, located, attachment)
+      const link = await linkTo(call, located, attachment)
+      return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
     },
   })
 
@@ -229,13 +227,10 @@ const label = 'mailroom/download-link/v1'
  * until the link expires. The signature is an HMAC-SHA256 of all names in the link. Its key is made from the
  * developer's secret and the label, so the link becomes invalid with the secret.
  */
-function signedTarget(
-  secret: string,
-  ...named: readonly [accountId: string, messageId: string, attachment: string, expires: string]
-): string {
+function signedTarget(secret: string, account: string, message: string, attachment: string, expires: string): string {
   const key = createHmac('sha256', secret).update(label).digest()
-  const signature = createHmac('sha256', key).update(JSON.stringify(named)).digest('base64url')
-  const [account, message, attachment, expires] = named
+  const named = JSON.stringify([account, message, attachment, expires])
+  const signature = createHmac('sha256', key).update(named).digest('base64url')
   return `/downloads/${account}/${message}/${attachment}?expires=${expires}&signature=${signature}`
 }
 
