@@ -121,18 +121,14 @@ const set = (pattern: OwnerPattern) =>
       const all = await locateAll(call, path)
       const wanted = await named(call, all, body.folders.map(nameOf), 'folders')
       const folders = await call.engine.store.folders.list(all[0].account.id)
-      const views = new Set(folders.filter(isView).map(({ id }) => id))
-      const isInView = ({ folderId }: { readonly folderId: string }): boolean => views.has(folderId)
+      const views = folders.filter(isView).map(({ id }) => id)
       // A mail server with an id for each message keeps a message that lies only in a view; other servers lose it.
       const isLost = ({ message, placements }: Located): boolean =>
-        message.hostedMessageId === null && !placements.every(isInView)
+        message.hostedMessageId === null && !placements.every(({ folderId }) => views.includes(folderId))
       if (wanted.every(isView) && all.some(isLost))
         throw badParameter('folders', 'must name one that does not only show what lies in others')
       const ids = wanted.map(({ id }) => id)
-      for (const located of all) {
-        const stay = located.placements.filter(isInView).map(({ folderId }) => folderId)
-        await lieIn(call, located, stay, ids)
-      }
+      for (const located of all) await lieIn(call, located, views, ids)
       return { success: true }
     },
   })
