@@ -199,7 +199,7 @@ function byPath({ message: one }: Asked, { message: other }: Asked): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** `anew`: path of a folder that is being read anew → `body_error` of its mail, which are not asked for again. */
+/** `anew`: path of a folder that is being read anew → `body_error` of its mail, which is not asked for again. */
 async function oneOfMany(
   call: Call,
   asked: Asked,

@@ -224,11 +224,8 @@ async function mustHoldText(call: Call, { message, folder, placements }: Located
   const where = folder ?? (await store.folders.byPath(message.accountId, placements[0].path))
   const found = where === null ? null : await accounts.searchBody(where, text)
   if (found?.has(message) === true) return
-  throw new AppError(
-    'not_found',
-    `message ${message.id} is invalid: its body does not hold the text of body_search_string`,
-    { details: { kind: 'message', id: message.id } },
-  )
+  const problem = `message ${message.id} is invalid: its body does not hold the text of body_search_string`
+  throw new AppError('not_found', problem, { details: { kind: 'message', id: message.id } })
 }
 
 export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...messagePaths.map(getRoute)])
@@ -263,12 +260,8 @@ const fewMost = 1000
 /** Finds the messages whose body holds the text. Rejects when one folder cannot be searched. */
 async function searchBodies(call: Call, all: readonly FolderRecord[], text: string): Promise<Found> {
   const folders = all.filter(isRead)
-  if (folders.length > foldersMax) {
-    throw badParameter(
-      'body_search_string',
-      `the email account has ${folders.length} folders; name the one to search in`,
-    )
-  }
+  const problem = `the email account has ${folders.length} folders; name the one to search in`
+  if (folders.length > foldersMax) throw badParameter('body_search_string', problem)
   const found: BodyMatches[] = []
   for (const one of folders) {
     call.signal.throwIfAborted()
