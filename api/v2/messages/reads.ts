@@ -27,18 +27,7 @@ import {
   presentBody,
   presentFacts,
 } from '../../lite/messages/present.ts'
-import {
-  accountListQuery,
-  address,
-  attachmentFields,
-  bodyPartView,
-  listQuery as liteListQuery,
-  messageFields,
-  messageQuery as liteMessageQuery,
-  otherAddresses,
-  otherFlagFields,
-  type Wishes,
-} from '../../lite/messages/schema.ts'
+import * as lite from '../../lite/messages/schema.ts'
 import { reference } from '../../lite/users.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts'
 import { filledText, flag, given, limit, offset, optional, orEmptyList, text } from '../../values.ts'
@@ -53,7 +42,7 @@ import {
 } from '../find.ts'
 
 export const fileFields = {
-  ...attachmentFields,
+  ...lite.attachmentFields,
   file_id: [z.string(), `${examples.ids.message}-0`],
   file_name_structure: [
     z.array(z.array(z.string())),
@@ -69,12 +58,12 @@ export const fileFields = {
 
 const messageFileView = examples.view('MessageFile', fileFields)
 
-export const flagsView = examples.answer({ seen: [z.boolean(), true], ...otherFlagFields })
+export const flagsView = examples.answer({ seen: [z.boolean(), true], ...lite.otherFlagFields })
 
 /** Fields of messages and of files. `from` is one address, the other fields of `addresses` are lists. */
 export const envelopeFields = {
   addresses: [
-    orEmptyList(z.object({ from: address.optional(), ...otherAddresses })),
+    orEmptyList(z.object({ from: lite.address.optional(), ...lite.otherAddresses })),
     { from: { name: 'Ben Lind', email: 'ben@example.org' }, to: [{ name: 'Anna Berg', email: examples.address }] },
   ],
   date: [z.int(), 1_699_999_990],
@@ -83,10 +72,10 @@ export const envelopeFields = {
 } as const
 
 export const messageView = examples.view('Message20', {
-  ...messageFields,
+  ...lite.messageFields,
   ...envelopeFields,
   files: [z.array(messageFileView), [examples.exampleOf(messageFileView)]],
-  body: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
+  body: [z.array(lite.bodyPartView), [examples.exampleOf(lite.bodyPartView)]],
   flags: [flagsView.optional(), examples.exampleOf(flagsView)],
   thread_size: z.int().optional(),
   sources: [z.array(reference).optional(), [{ label: examples.label, resource_url: examples.v2Urls.source }]],
@@ -106,9 +95,9 @@ const listParameters = {
   ...fileParametersOf('messages with a file'),
 }
 
-const folderListQuery = liteListQuery.extend({ ...listParameters, flag_seen: seenParameter })
+const folderListQuery = lite.listQuery.extend({ ...listParameters, flag_seen: seenParameter })
 
-export const listQuery = accountListQuery.omit({ body_search_string: true }).extend({
+export const listQuery = lite.accountListQuery.omit({ body_search_string: true }).extend({
   ...listParameters,
   folder: optional(
     filledText,
@@ -119,7 +108,7 @@ export const listQuery = accountListQuery.omit({ body_search_string: true }).ext
   source: optional(filledText, 'label of the source; absent = the first one', examples.label),
 })
 
-export const messageQuery = liteMessageQuery
+export const messageQuery = lite.messageQuery
   .omit({ body_search_string: true, delimiter: true })
   .extend(besideParameters)
 
@@ -182,7 +171,7 @@ export function presentMessageFile(message: MessageRecord, file: AttachmentRecor
   }
 }
 
-function besideOf(call: Call, { include_source, include_thread_size }: Wishes): Beside | undefined {
+function besideOf(call: Call, { include_source, include_thread_size }: lite.Wishes): Beside | undefined {
   if (include_source !== true && include_thread_size !== true) return undefined
   return async (account, messages) => {
     const source = { label: account.label, resource_url: urlsOf(call).account(account) }
@@ -251,7 +240,7 @@ const bodyRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/body`, {
     summary: 'Get the bodies of a message, straight from the mail server',
     query: z.object({ type: optional(text, 'only body parts of this MIME type', 'text/html') }),
-    response: z.array(bodyPartView).meta({ examples: [[examples.exampleOf(bodyPartView)]] }),
+    response: z.array(lite.bodyPartView).meta({ examples: [[examples.exampleOf(lite.bodyPartView)]] }),
     handler: async ({ path, query }, call) => readBodies(call, await locateAnywhere(call, path), query.type),
   })
 
@@ -294,12 +283,12 @@ const filesRoute = (path: MessagePattern) =>
     },
   })
 
-const lite = '/lite/users/{id}/email_accounts/{label}'
-const one = `${lite}/messages/{message_id}`
+const liteBase = '/lite/users/{id}/email_accounts/{label}'
+const one = `${liteBase}/messages/{message_id}`
 
 export const v2MessageReadRoutes = deprecated('messages', [
-  [listInAccount, `GET ${lite}/messages`],
-  [listInFolder, `GET ${lite}/folders/{folder}/messages`],
+  [listInAccount, `GET ${liteBase}/messages`],
+  [listInFolder, `GET ${liteBase}/folders/{folder}/messages`],
   ...messagePaths.flatMap((path) => [
     [getRoute(path), `GET ${one}`] as const,
     [bodyRoute(path), `GET ${one}/body`] as const,
