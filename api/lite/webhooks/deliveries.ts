@@ -31,7 +31,7 @@ import { delimiter } from '../folders.ts'
 import { findWebhook, levels, type Level } from './handlers.ts'
 import * as schema from './schema.ts'
 
-/** `webhook`: the current record of the delivery's webhook; its URL is that of the first attempt. */
+/** `webhook`: the current record of the delivery's webhook; a delivery without attempts goes to its URL. */
 export function presentDelivery(
   row: OutboxRecord,
   webhook: Pick<WebhookRecord, 'callbackUrl'> | null,
