@@ -72,6 +72,9 @@ export interface WriteContext extends SyncContext {
   readonly touch: (path: string, uids?: readonly number[]) => void
 }
 
+/** Part of the call's time in which the folders are read: after it the link would say that the command is late. */
+const readPart = 0.95
+
 /** The answer waits so long for the report of departures. */
 const settleMs = 2000
 
@@ -88,7 +91,7 @@ export async function writing<T>(
 ): Promise<T> {
   const { now, config } = deps.sync
   const moreMs = (upload?.size ?? 0) / bytesInMs
-  const until = now() + config.MAILROOM_COMMAND_TIMEOUT + moreMs
+  const until = now() + readPart * config.MAILROOM_COMMAND_TIMEOUT + moreMs
   const acting = upload === undefined ? act : (context: WriteContext) => upload.holding(() => act(context))
   const work = (context: SyncContext) => actAndRead(context, acting, until)
   const { value, state, mark } = await onLink(deps, accountId, work, 'api', moreMs)

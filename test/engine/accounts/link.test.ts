@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
+import { createCommands } from '../../../engine/accounts/commands/index.ts'
 import { createLink, notBegun } from '../../../engine/accounts/link.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { openAccounts } from './running.ts'
-import { accountId } from './stage.ts'
+import { accountId, fill, openStage } from './stage.ts'
 
 async function linked(t: TestContext, waitMs = 5000) {
   const server = await createImapServer({ users: { ann: { password: 'secret' } } })
@@ -116,4 +117,19 @@ suite('work that may take longer than others', () => {
     )
     assert.equal(begun, false)
   })
+})
+
+test('a write succeeds although its folder is not read in the time of the call', async (t) => {
+  const waitMs = 3000
+  const stage = await openStage(t, { settings: { MAILROOM_COMMAND_TIMEOUT: `${waitMs}ms` } })
+  fill(stage.server, 'INBOX', 1)
+  const { state, session, readAll } = await stage.work()
+  await readAll()
+  const link = createLink({ login: () => Promise.resolve(session), idleCloseMs: 60_000, waitMs })
+  // The time that the command itself takes does not count, so that both deadlines are as close as they can be.
+  const sync = { ...stage.deps, now: () => 0 }
+  const { setFlags } = createCommands({ sync, live: () => Promise.resolve({ state, link }) })
+  const message = await stage.message('m1')
+  const flags = await setFlags(message, message.placements[0] ?? assert.fail(), { add: ['\\Seen'], remove: [] })
+  assert.deepEqual(flags, ['\\Seen'])
 })
