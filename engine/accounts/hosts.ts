@@ -18,7 +18,7 @@ export type Hosts = ReturnType<typeof createHosts>
 const mostHosts = 10_000
 
 export function createHosts() {
-  const hosts = new LRUCache<string, KnownHost>({ max: mostHosts })
+  const hosts = new LRUCache<string, KnownHost>({ maxSize: mostHosts, sizeCalculation: () => 1 })
   return {
     of(name: string): KnownHost {
       const key = name.toLowerCase()

@@ -188,7 +188,7 @@ type HostLogins = ReturnType<typeof createHostLogins>
 
 /** Outcomes of the logins of the last minute at each host, for operators. */
 export function createHostLogins(now: () => number) {
-  const hosts = new LRUCache<string, Outcome[]>({ max: mostHosts })
+  const hosts = new LRUCache<string, Outcome[]>({ maxSize: mostHosts, sizeCalculation: () => 1 })
   return {
     count(host: string, outcome: string): void {
       const key = host.toLowerCase()
