@@ -161,7 +161,7 @@ function eventOf(news: AccountNews): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }
 
-/** What ends a failure, by its class. */
+/** The event that ends a failure, by the failure's class. */
 const remedies: Readonly<Record<string, string>> = {
   auth_rejected: 'The user gives another password, or edits the one at the mail server back.',
   auth_unavailable: 'The login service of the mail server, or of the provider, works again.',

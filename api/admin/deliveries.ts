@@ -90,7 +90,7 @@ async function shownRows(engine: Engine, rows: readonly OutboxRecord[]): Promise
   return { deliveries, silent }
 }
 
-/** What each pending callback waits for, by id of the callback. */
+/** The reason why each pending callback waits, by id of the callback. */
 async function waitsOf({ everyNode }: Engine, rows: readonly OutboxRecord[]) {
   const pending = rows.filter(({ state }) => state === 'pending').map((row) => ({ ...row, data: {}, attempts: [] }))
   const { answers, silent } = await everyNode.ask('waits', pending)

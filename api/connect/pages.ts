@@ -25,7 +25,7 @@ export type Problem =
   | { readonly field: Field; readonly words: string; readonly title?: string }
   | { readonly failure: Failure; readonly detail: string | null }
 
-/** What the pages of a token share. */
+/** The parts that all pages of a token share. */
 export interface Setting {
   readonly words: Words
   /** The application that asks for the mailbox. */

@@ -114,7 +114,7 @@ function cookieFor({ baseUrl }: Call, record: ConnectTokenRecord, { id }: Sessio
 
 export type Wizard = ReturnType<typeof createWizard>
 
-/** What all pages share. `forms` counts the forms of each client address. */
+/** The state that all pages share. `forms` counts the forms of each client address. */
 export function createWizard({ brand, uses }: Engine, now: () => number) {
   const forms = createCounter(60_000, now, { uses, kind: 'forms' })
   return { look: createLook(brand), sessions: createSessions(), forms }

@@ -5,7 +5,7 @@ import { html, type Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import { card, scrolling, table } from './parts.ts'
 
-/** What the chart marks: the active states of an actor, its last transitions, its running timers. */
+/** The marks of the chart: the active states of an actor, its last transitions, its running timers. */
 type Marks = Pick<AccountDetail, 'active' | 'last' | 'timers'>
 
 /** The chart, and a table of the transitions that are possible now. */

@@ -185,7 +185,7 @@ function present(
 
 /** Shorter than the idle timeout of usual proxies. */
 const heartbeatMs = 15_000
-/** What the client should wait before it reconnects. */
+/** The client should wait this long before it reconnects. */
 const retryMs = 3000
 const pageSize = 100
 /** Cursors whose page is kept until the next change. */

@@ -75,7 +75,7 @@ interface TokenOwner {
   readonly account: AccountRecord | undefined
 }
 
-/** What differs between the API versions: request body, fields and view of a token. */
+/** The differences between the API versions: request body, fields and view of a token. */
 export interface TokenForm<P extends TokenParameters = TokenParameters> {
   readonly view: z.ZodType<unknown, object>
   readonly body: z.ZodType<P>

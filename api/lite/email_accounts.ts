@@ -130,7 +130,7 @@ export function presentFailure({ failure, message, log }: ConnectFailure) {
   }
 }
 
-/** What differs between the API versions: paths, words of the documents, request bodies and views of email accounts. */
+/** The differences between the API versions: paths, words of the documents, request bodies, views of email accounts. */
 interface AccountForm {
   readonly base: '/lite/users/{id}/email_accounts' | '/2.0/accounts/{id}/sources'
   /** 'an email account' */

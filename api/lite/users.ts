@@ -107,7 +107,7 @@ function presentCreated(call: Call, user: UserRecord, account: AccountRecord | n
   }
 }
 
-/** What differs between the API versions: paths, words of the documents, request bodies and views of users. */
+/** The differences between the API versions: paths, words of the documents, request bodies and views of users. */
 interface UserForm {
   readonly base: '/lite/users' | '/2.0/accounts'
   /** 'a user' */

@@ -13,7 +13,7 @@ const parkAfter = 3
 const parkMs = 6 * 3_600_000
 /** The first time after the session has ended over the folder; doubled each further time in a row. */
 const endedMs = 5000
-/** These concern one folder alone. */
+/** Errors that concern one folder alone. */
 const folderFailures = new Set(['server_refused', 'not_found'])
 
 /** A failure after which the session goes on with other folders. */

@@ -25,7 +25,7 @@ const mostBytes = 8 * 1_048_576
 /** FETCH responses to a command that asks for none: enough to know that flags have changed. */
 const mostUnasked = 100
 
-/** What a command lets the server answer beyond the limits above. */
+/** The part of an answer that a command allows beyond the limits above. */
 export interface Allowance {
   /** Keeps this piece of each BODY[section] literal, with at most `sections` of them in one response. */
   readonly piece?: { readonly from: number; readonly count: number; readonly sections: number }

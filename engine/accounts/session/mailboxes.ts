@@ -263,7 +263,7 @@ async function openMailbox(send: Send, names: Names, path: string) {
     },
     FLAGS: () => undefined,
     RECENT: () => undefined,
-    // These are about the mailbox that was open before.
+    // An EXPUNGE or FETCH here is about the mailbox that was selected before.
     EXPUNGE: () => undefined,
     FETCH: () => undefined,
   })

@@ -32,7 +32,7 @@ export async function enableModseqs(wire: Wire): Promise<void> {
 
 interface Vanished {
   readonly set: string
-  /** It answers our question, and lowers no count. */
+  /** VANISHED (EARLIER): the response answers a command of ours, and lowers no count. */
   readonly isEarlier: boolean
 }
 
