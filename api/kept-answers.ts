@@ -1,6 +1,7 @@
 /**
- * A cache of answers from the index, 404s included. An answer is valid while the version of the account's mail and
- * folders stays the same. The cache is bounded by bytes and drops the least recently used answers.
+ * A cache of answers from the index, 404s included, that were asked for more than once. An answer is valid while the
+ * version of the account's mail and folders stays the same. The cache is bounded by bytes and drops the least recently
+ * used answers.
  */
 import { LRUCache } from 'lru-cache'
 import { type AccountRecord, type AppError, isAppError } from '../engine/index.ts'
@@ -13,8 +14,8 @@ export interface Answer extends Pick<JsonText, 'text'> {
 
 interface KeptAnswer {
   readonly version: number
-  /** The error is a 404. */
-  readonly answer: Answer | AppError
+  /** The error is a 404; null = the answer was asked for once so far, and is kept when it is asked for again. */
+  readonly answer: Answer | AppError | null
 }
 
 /** Size of an error with its stack. */
@@ -22,7 +23,7 @@ const errorBytes = 4096
 
 const kept = new LRUCache<string, KeptAnswer>({
   maxSize: 33_554_432,
-  sizeCalculation: ({ answer }, key) => ('text' in answer ? answer.text.length : errorBytes) + key.length,
+  sizeCalculation: ({ answer }, key) => key.length + sizeOf(answer),
 })
 
 /** Texts of these lengths are kept encoded. Shorter texts go out with their headers, longer ones in pieces. */
@@ -38,10 +39,16 @@ export async function keptAnswer(
   const version = call.engine.store.messages.version(id)
   const key = JSON.stringify([id, label, options.rawFileList, call.baseUrl, call.version, ...asked])
   const known = kept.get(key)
-  const answer = known?.version === version ? known.answer : await make().then(toKeep, notFoundOnly)
-  if (answer !== known?.answer) kept.set(key, { version, answer })
+  const isFresh = known?.version === version && known.answer !== null
+  const answer = isFresh ? known.answer : await make().then(toKeep, notFoundOnly)
+  if (!isFresh) kept.set(key, { version, answer: known ? answer : null })
   if ('text' in answer) return answer
   throw answer
+}
+
+function sizeOf(answer: KeptAnswer['answer']): number {
+  if (answer === null) return 1
+  return 'text' in answer ? answer.text.length : errorBytes
 }
 
 function toKeep({ text, reach }: Answer): Answer {
