@@ -26,6 +26,7 @@ import { createLink, type Link, renewed } from './link.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
 import { type SyncDeps, type AccountState, createAccountState } from './state.ts'
 import { watchAll } from './watch.ts'
+import type { SyncContext } from './write.ts'
 import type { Session } from './session/index.ts'
 
 interface ActorDeps {
@@ -265,7 +266,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       signal.throwIfAborted()
       open = fresh
     },
-    /** Stores the folder list, catches up with INBOX and reads its first page. */
+    /** Catches up with INBOX and reads its first page. Of a new account the folder list is stored before. */
     sync: (signal: AbortSignal, progress: () => void): Promise<void> =>
       owning(signal, (mine) => firstRead(sync, mine, progress)),
     /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
@@ -314,9 +315,8 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   })
 }
 
-async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
-  const context = { deps, state, session }
-  state.onProgress(progress)
+async function listFirst(context: SyncContext): Promise<void> {
+  const { deps, state, session } = context
   const begunAt = deps.now()
   const moved = await createFolderPoll(context).list()
   // This list compares every folder with the index: the first poll is not due at once.
@@ -325,7 +325,14 @@ async function firstRead(deps: SyncDeps, { session, state }: Connection, progres
       moved.filter((path) => path !== 'INBOX'),
       begunAt,
     )
-  progress()
+  state.heard()
+}
+
+async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
+  const context = { deps, state, session }
+  state.onProgress(progress)
+  // Of a known account the watching lists the folders, once the others are logged in: INBOX comes first.
+  if (!state.folderByPath('INBOX')?.cursor) await listFirst(context)
   await catchUpFirst(context, 'INBOX')
 }
 
@@ -343,7 +350,7 @@ interface WatchNews {
 }
 
 async function watchAccount(
-  { sync, backfilling, hosts }: RuntimeDeps,
+  { sync, backfilling, dialing, hosts }: RuntimeDeps,
   { session, state, tokenRenewAt }: Connection,
   { alive, completed }: WatchNews,
   signal: AbortSignal,
@@ -356,7 +363,7 @@ async function watchAccount(
   state.moved.found(unopened.map(({ path }) => path))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
-  const options = { renewMs, host, backfilling, onComplete, tokenRenewAt, alive }
+  const options = { renewMs, host, backfilling, dialing, onComplete, tokenRenewAt, alive }
   return watchAll({ deps: sync, state, session }, options, signal)
 }
 

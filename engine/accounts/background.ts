@@ -7,7 +7,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAppError } from '../errors.ts'
-import type { FairQueue } from '../fair-queue.ts'
+import type { Asked, FairQueue } from '../fair-queue.ts'
 import type { KnownHost } from './hosts.ts'
 import { isParked, isParkedLong } from './absent.ts'
 import { reportGone } from './departures.ts'
@@ -38,8 +38,10 @@ interface Place {
   readonly end: () => void
 }
 
-/** Places for pages, one at a time. `wake` is called when a place comes, and when it has ended. */
-function createPlaces({ id, developerId }: AccountRecord, queue: FairQueue, wake: () => void, signal: AbortSignal) {
+type Turn = Omit<Asked, 'urgent'>
+
+/** Places in a queue, one at a time. `wake` is called when a place comes, and when it has ended. */
+export function createPlaces(turn: Turn, queue: FairQueue, wake: () => void, signal: AbortSignal) {
   let place: Place | null = null
   let isAsked = false
   const hold = async (late: AbortSignal): Promise<void> => {
@@ -58,13 +60,15 @@ function createPlaces({ id, developerId }: AccountRecord, queue: FairQueue, wake
     async ask(): Promise<void> {
       if (isAsked) return
       isAsked = true
-      await queue.run({ developerId, key: id, urgent: false }, hold, signal).catch(() => undefined)
+      await queue.run({ ...turn, urgent: false }, hold, signal).catch(() => undefined)
       isAsked = false
       place = null
       wake()
     },
   }
 }
+
+const ownTurn = ({ developerId, id }: AccountRecord): Turn => ({ developerId, key: id })
 
 export function createBackground(
   context: SyncContext,
@@ -76,7 +80,7 @@ export function createBackground(
   const { now, config } = deps
   const { moved } = state
   const park = createParking(deps, state)
-  const places = createPlaces(state.account, backfilling, wake, signal)
+  const places = createPlaces(ownTurn(state.account), backfilling, wake, signal)
   let isTold = false
   /** Between two pages. */
   let pausedUntil = 0

@@ -49,6 +49,11 @@ interface LoginOptions {
   readonly stage?: LoginStage
 }
 
+/** Logins of one developer take turns by server. */
+export function loginTurn({ developerId, server, port }: AccountRecord) {
+  return { developerId, key: `${server.toLowerCase()}:${port}` }
+}
+
 /** A login that an API call waits for is urgent. Rejects with an AppError of a failure class or the signal's reason. */
 export async function login(
   deps: LoginDeps,
@@ -56,7 +61,7 @@ export async function login(
   { signal, hurried, stage }: LoginOptions,
 ): Promise<LoggedIn> {
   stage?.('queued')
-  const { id, developerId, server, port, username } = account
+  const { id, developerId, server, username } = account
   const { sync, sealer, limiter, lines, names } = deps
   const credential = openCredential(sealer, account)
   const entered: Login = { host: server, developerId, username, secret: secretOf(credential) }
@@ -77,7 +82,7 @@ export async function login(
   }
   const inTurn = async (urgent: boolean, waiting: AbortSignal): Promise<LoggedIn> => {
     await limiter.enter(entered, { urgent, signal: waiting })
-    const asked = { developerId, key: `${server.toLowerCase()}:${port}`, urgent }
+    const asked = { ...loginTurn(account), urgent }
     const begin = (late: AbortSignal): Promise<LoggedIn> => {
       begun = true
       stage?.('dialing')

@@ -10,17 +10,19 @@
  * With NOTIFY the server reports changes of other folders, but not mail that comes to a folder just before the session
  * leaves it: polls follow a folder that was left, and a rare poll checks that NOTIFY works. Without NOTIFY a poll
  * follows MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and the distance doubles after each
- * poll without. Without CONDSTORE each poll of an active account compares the flags of the newest messages.
- *
- * A look is a poll out of turn, when a folder turns out to differ from the index. Reasons that come before a look
- * begins are merged into it, and looks keep a distance.
+ * poll without. Without CONDSTORE each poll of an active account compares the flags of the newest messages. The first
+ * poll of a session waits for its turn behind the logins of the account's developer at this host.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toAppError } from '../errors.ts'
-import { answerCalls, type BackgroundOptions, createBackground } from './background.ts'
+import type { FairQueue } from '../fair-queue.ts'
+import { answerCalls, type BackgroundOptions, createBackground, createPlaces } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import { goneMeanwhile } from './absent.ts'
 import { reportGone } from './departures.ts'
 import type { FolderCursor } from '../store/records.ts'
+import { loginTurn } from './login.ts'
+import { createLooks } from './looks.ts'
 import type { MailboxStatus, SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, hasModseqs, openInbox, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
@@ -39,11 +41,11 @@ export const checkFactor = 20
  * after a reading, finds the mail that came during the reading.
  */
 const lookAgainMs = 500
-/** Delay of a look for messages that have left a folder, and may have been moved. */
-const lookForMovedMs = 1000
 
 interface WatchOptions extends BackgroundOptions {
   readonly renewMs: number
+  /** The queue of all logins. */
+  readonly dialing: FairQueue
   /** When the session has to be renewed with another access token, in ms since 1970; Infinity = a password. */
   readonly tokenRenewAt: number
   /** Called after each poll. */
@@ -94,6 +96,7 @@ export async function watchAll(
     if (watch.polledAt > 0) await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
+      if (watch.polledAt < 0) await askFirst(watch)
       if (context.state.moved.isCalled()) await readForCalls(watch)
       else if (watch.news || watch.flags) await readPushed(watch)
       else if (now() >= options.tokenRenewAt) return 'rotate'
@@ -119,6 +122,8 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     options,
     signal,
     background: createBackground(others, options, wake, signal),
+    /** A place among the logins, for the first poll. */
+    first: createPlaces(loginTurn(context.state.account), options.dialing, wake, signal),
     folders: createFolderPoll(context),
     looks: createLooks(context.deps.now),
     host: options.host,
@@ -225,8 +230,15 @@ async function readForCalls({ context, others, folders }: Watch): Promise<void> 
   await answerCalls(others)
 }
 
+/** Asks for the place of the first poll; a free one comes at once. */
+async function askFirst({ first }: Watch): Promise<void> {
+  void first.ask()
+  await nextTurn()
+}
+
 function nextPollAt(watch: Watch): number {
-  const { polledAt, pollMs, stirredAt, leftAt } = watch
+  const { polledAt, pollMs, stirredAt, leftAt, first } = watch
+  if (polledAt < 0) return first.held === null ? Infinity : polledAt
   const { MAILROOM_FOLDER_POLL: often } = watch.context.deps.config
   const isTold = watch.isNotified && watch.host.tells && !watch.context.state.isHolding
   const at = isTold ? [polledAt + checkFactor * often, leftAt + often] : [polledAt + pollMs, stirredAt + often]
@@ -291,6 +303,7 @@ async function poll(watch: Watch): Promise<void> {
   await reportGone(context.deps, context.state)
   if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
+  watch.first.held?.end()
   watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
   const isQuiet = moved.length === 0 && !look && !context.state.isHolding && stirredAt === Infinity
@@ -355,32 +368,4 @@ async function idle(watch: Watch): Promise<void> {
   watch.stay = null
   watch.heardAt = now()
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Infinity
-}
-
-const distanceMs = 5000
-/** A look may take a tenth of the time: a slow server has fewer looks. */
-const share = 10
-
-export function createLooks(now: () => number) {
-  let wantedAt = Infinity
-  let begunAt = 0
-  let endedAt = 0
-  return {
-    /** When the next look is due, in ms since 1970; Infinity = no look is wanted. */
-    get at(): number {
-      return Math.max(wantedAt, endedAt + Math.max(distanceMs, (endedAt - begunAt) * share))
-    },
-    /** Asks for a look, one for a burst of wishes. */
-    want: (): void => void (wantedAt = Math.min(wantedAt, now() + lookForMovedMs)),
-    /** Begins the look when it is due; else returns false. */
-    begin(): boolean {
-      if (now() < this.at) return false
-      begunAt = now()
-      wantedAt = Infinity
-      return true
-    },
-    end(): void {
-      endedAt = now()
-    },
-  }
 }

@@ -2,21 +2,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sealCredential } from '../../../engine/secrets/seal.ts'
+import type { AccountRecord } from '../../../engine/store/records.ts'
+import type { Hooks } from '../../support/imap-server/index.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { accountId, sealer, type Stage } from './stage.ts'
-import { watchingAccounts } from './running.ts'
+import { type Running, watchingAccounts } from './running.ts'
 
 const bobId = 'e'.repeat(24)
 
-test('all watch as soon as one is back, however long they would have waited', async (t) => {
-  const settings = { MAILROOM_BACKOFF_FIRST: '1h', MAILROOM_BACKOFF_MAX: '1h' }
-  const running = await watchingAccounts(t, { settings })
+/** An account on the same host, not started. */
+async function createBob(running: Running): Promise<AccountRecord> {
   running.server.addUser('bob')
   const sealedCredential = sealCredential(sealer, bobId, { kind: 'password', password: 'secret' })
   const names = { id: bobId, label: 'bob::mail', email: 'bob@mail.example', username: 'bob' }
   const bob = { ...running.account, ...names, sealedCredential }
   await running.store.accounts.create(bob)
+  return bob
+}
+
+test('all watch as soon as one is back, however long they would have waited', async (t) => {
+  const settings = { MAILROOM_BACKOFF_FIRST: '1h', MAILROOM_BACKOFF_MAX: '1h' }
+  const running = await watchingAccounts(t, { settings })
+  const bob = await createBob(running)
   running.server.hooks = { command: () => ({ close: 'reset' }) }
   running.accounts.start(bob)
   const isIn = (id: string, tag: string) => running.accounts.view(id)?.tags.includes(tag)
@@ -45,4 +53,43 @@ test('a session that comes back asks for the list of folders once, and reads wha
   await until('it listens again', idling)
   const asked = server.log.slice(before).flatMap(({ line }) => /^C: \w+ (LIST|NOOP|STATUS)/.exec(line)?.[1] ?? [])
   assert.deepEqual(asked, ['LIST'])
+})
+
+/** Holds the answers of the logins to come, until `next` lets one go. */
+function holdLogins(): { readonly hooks: Hooks; readonly next: () => void } {
+  const held: (() => void)[] = []
+  return {
+    hooks: {
+      send: async (response, call) => {
+        const isLogin = /^(?:AUTHENTICATE|LOGIN)$/.test(call?.name ?? '') && / OK /.test(response.toString())
+        if (isLogin) await new Promise<void>((resolve) => held.push(resolve))
+        return response
+      },
+    },
+    next: () => held.shift()?.(),
+  }
+}
+
+test('INBOX of an account that comes back is read at once, its other folders after the logins that wait', async (t) => {
+  const settings = { MAILROOM_START_CONCURRENCY: '1', MAILROOM_FOLDER_POLL: '1h' }
+  const running = await watchingAccounts(t, { settings })
+  const bob = await createBob(running)
+  const { server } = running
+  const { hooks, next } = holdLogins()
+  server.hooks = hooks
+  server.dropConnections('ann')
+  server.append('ann', 'INBOX', mail({ to: 'ann', subject: 'new' }))
+  server.append('ann', 'Archive', mail({ to: 'ann', subject: 'filed' }))
+  const logins = (): number => server.log.filter(({ line }) => /^C: \w+ (?:AUTHENTICATE|LOGIN)/.test(line)).length
+  const before = logins()
+  await until('ann logs in', () => logins() === before + 1)
+  running.accounts.start(bob)
+  next()
+  await running.tells(['received new INBOX'])
+  await until('ann listens', () => server.connections.some((one) => one.idling))
+  await until('bob logs in', () => logins() === before + 2)
+  assert.equal(running.accounts.view(accountId)?.state, 'watching')
+  assert.deepEqual(await running.story(), ['received new INBOX'])
+  next()
+  await running.tells(['received new INBOX', 'received filed Archive'])
 })

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { createLooks } from '../../../engine/accounts/watch.ts'
+import { createLooks } from '../../../engine/accounts/looks.ts'
 import { fullCapabilities, type HookCall, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer } from './stage.ts'
