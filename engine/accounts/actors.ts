@@ -315,6 +315,16 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   })
 }
 
+/** The chart's deadlines are half a minute and more: it hears of progress once a second at most. */
+function seldom(now: () => number, hear: () => void): () => void {
+  let heardAt = Number.NEGATIVE_INFINITY
+  return () => {
+    if (Math.abs(now() - heardAt) < 1000) return
+    heardAt = now()
+    hear()
+  }
+}
+
 async function listFirst(context: SyncContext): Promise<void> {
   const { deps, state, session } = context
   const begunAt = deps.now()
@@ -330,7 +340,7 @@ async function listFirst(context: SyncContext): Promise<void> {
 
 async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
   const context = { deps, state, session }
-  state.onProgress(progress)
+  state.onProgress(seldom(deps.now, progress))
   // Of a known account the watching lists the folders, once the others are logged in: INBOX comes first.
   if (!state.folderByPath('INBOX')?.cursor) await listFirst(context)
   await catchUpFirst(context, 'INBOX')
@@ -355,7 +365,7 @@ async function watchAccount(
   { alive, completed }: WatchNews,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
-  state.onProgress(alive)
+  state.onProgress(seldom(sync.now, alive))
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const host = hosts.of(state.account.server)
   const unopened = [...state.folders.values()].filter(({ selectable, cursor }) => selectable && cursor === null)
