@@ -60,7 +60,7 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
     keepPrivate(path)
     connection = new DatabaseSync(path, { timeout: busyMs, enableForeignKeyConstraints: false })
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync}; PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 67108864`)
+      PRAGMA cache_size = -8000; PRAGMA journal_size_limit = 67108864`)
     return createDatabase(connection, sync, createReaders(path))
   } catch (error) {
     connection?.close()
