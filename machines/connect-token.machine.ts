@@ -87,7 +87,7 @@ export type TokenLife = 'open' | 'used' | 'expired' | 'spent'
 
 const lives: readonly TokenLife[] = ['used', 'expired', 'spent']
 
-/** What a token is by its record alone. */
+/** The state of a token by its record alone. */
 export function tokenLife(input: ConnectTokenInput): TokenLife {
   const [snapshot] = initialTransition(connectTokenMachine, input)
   return lives.find((tag) => snapshot.hasTag(tag)) ?? 'open'

@@ -57,7 +57,7 @@ export interface Condition {
   readonly since: number
 }
 
-/** Where an account's actor starts from after a restart: the durable truth about its failures. */
+/** An account's actor starts from this record after a restart: the durable truth about its failures. */
 export interface AccountResume {
   /** Failed attempts in a row, 0 after a success. */
   readonly attempt: number

@@ -128,7 +128,7 @@ export async function takeVanished(context: FolderContext): Promise<number> {
   return vanished.filter(({ uid }) => !isTakenByUs(context, uid)).length
 }
 
-/** Where index and server differ, in the range that the index claims to know. */
+/** The differences between index and server, in the range that the index claims to know. */
 interface Differences {
   /** In the index alone. */
   readonly vanished: readonly KnownUid[]

@@ -83,7 +83,7 @@ function ordinal(number: number): string {
 /** `conflict` while it is paused, throttled or dead: it is not connected at once. */
 export function checkReconnect({ id, paused }: AccountRecord, view: ActorView | null): void {
   if (paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
-  // What is throttled keeps to the time of its mail server, what is dead to that of its next start.
+  // A throttled account keeps to the time of its mail server, a dead actor to that of its next start.
   const state = view !== null && hasThrottledLogin(view) ? 'throttled' : view?.state
   if (state === 'throttled' || state === 'dead')
     throw new AppError('conflict', `email account ${id} is ${state}. ${nextOf(view, state, null)}`)

@@ -1,11 +1,11 @@
 /**
- * What went wrong on an IMAP connection → AppError of a failure class. Decided by response codes (RFC 5530) and error
+ * A failure of an IMAP connection becomes an AppError of a failure class, by response codes (RFC 5530) and error
  * codes; where servers leave nothing but text, by the one table of texts below.
  */
 import { AppError, errnoOf, isAppError, isTlsCode, shortageOf, type ErrorCode, type FailureClass } from '../errors.ts'
 import { own } from '../own.ts'
 
-/** Where the failure happened: it decides what a bare NO means. */
+/** The phase of the failure decides what a bare NO means. */
 type Phase = 'connect' | 'login' | 'command'
 
 interface ServerSaid {
@@ -87,7 +87,7 @@ const unitMs: readonly (readonly [RegExp, number])[] = [
 ]
 const longestHintMs = 86_400_000
 
-/** How long the server asks us to wait, in ms. A number without unit is milliseconds, as Exchange means it. */
+/** The wait that the server asks for, in ms. A number without unit is milliseconds, as Exchange means it. */
 function backoffHint(text: string): number | null {
   for (const pattern of hints) {
     const match = pattern.exec(text)
@@ -129,7 +129,7 @@ function verdictOf({ status, code, text, phase }: ServerSaid): Verdict {
   return status === 'NO' ? 'auth_rejected' : 'protocol'
 }
 
-/** How long it took Dovecot: no caller needs it. */
+/** The time that Dovecot took: no caller needs it. */
 const timing = /\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
 
 /** More of a text is neither searched nor shown. */
@@ -153,7 +153,7 @@ const timeoutCodes = new Set(['CONNECT_TIMEOUT', 'GREETING_TIMEOUT', 'UPGRADE_TI
 const protocolCodes =
   /^(?:ParserError|MAX_IMAP_NESTING|LineTooLarge|LiteralTooLarge|ResponseTooLarge|UnexpectedTag|InvalidResponse|ResponseProcessingFailed|Z_)/
 
-/** Where the connection was never made, nothing was lost. */
+/** A connection that was never made loses nothing. */
 const errnoWords: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused by the mail server',
   EHOSTUNREACH: 'the mail server cannot be reached',

@@ -46,7 +46,7 @@ export function renewed(begun: boolean, cause?: unknown): AppError {
 interface LinkDeps {
   readonly login: (signal: AbortSignal) => Promise<Session>
   readonly idleCloseMs: number
-  /** How long an API call may wait for its turn and its answer. */
+  /** The longest wait of an API call for its turn and its answer. */
   readonly waitMs: number
 }
 

@@ -24,7 +24,7 @@ const usernameBudget = 15
 const slowFactor = 10
 /** Until the minute's number is used, logins are this many times closer together than an even spread. */
 const rampFactor = 4
-/** What one developer may take of a minute's number where others have logged in lately too … */
+/** One developer's part of a minute's number where others have logged in lately too … */
 const sharedPart = 9 / 10
 const knownMs = 600_000
 /** … and one who adds accounts, whose first logins count as well: another developer may come. */
@@ -44,7 +44,7 @@ export interface Login {
   readonly host: string
   readonly developerId: string
   readonly username: string
-  /** What the login is made with; nothing of it is kept. */
+  /** The password or refresh token; nothing of it is kept. */
   readonly secret?: string
   /** The check of a new account, or of one that is asked for. */
   readonly check?: boolean
@@ -210,7 +210,7 @@ function enqueue({ queue }: Host, entrant: Entrant): void {
   queue.set(entrant.developerId, line.toSpliced(usual < 0 ? line.length : usual, 0, entrant))
 }
 
-/** What would be, were nobody to come any more. */
+/** The delay if nobody else came. */
 function delayOf(host: Host, client: Client, perMinute: number, now: number): number {
   const mine: Entrant = { ...client, urgent: true, admit: () => undefined }
   const copy: Host = { ...host, starts: [...host.starts], seen: new Map(host.seen), queue: new Map(host.queue) }
@@ -225,7 +225,7 @@ function delayOf(host: Host, client: Client, perMinute: number, now: number): nu
   return Math.ceil(at - now)
 }
 
-/** What no longer counts is dropped, at most once a minute, and at once where there are too many. */
+/** Hosts that no longer count are dropped, at most once a minute, and at once where there are too many. */
 function createHosts(now: () => number, uses: Uses) {
   const hosts = new Map<string, Host>()
   let swept = now()
@@ -366,7 +366,7 @@ export function createLoginLimiter({ perMinute, now = Date.now, uses = ownUses }
       const host = known(login)
       return host === undefined ? 0 : delayOf(host, clientOf(login), host.pace ?? perMinute, now())
     },
-    /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
+    /** The number of rejected logins that slow this one; 0 = only the pace of the host does. */
     rejections(login: Login): number {
       const host = known(login)
       return host === undefined ? 0 : rejectionsOf(host, clientOf(login))

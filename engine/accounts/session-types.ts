@@ -1,4 +1,4 @@
-/** What goes in and out of a session (session/index.ts). */
+/** Arguments and results of a session (session/index.ts). */
 import type { Release, TakeOptions } from '../budget.ts'
 import type { AppError } from '../errors.ts'
 import type { Names } from './session/names.ts'
@@ -136,7 +136,7 @@ export interface FlagChange {
   readonly remove: readonly string[]
 }
 
-/** What a watching session hears of its selected mailbox, and by NOTIFY of others. */
+/** Responses that a watching session hears about its selected mailbox, and by NOTIFY about others. */
 export type SessionEvent =
   | { readonly type: 'exists'; readonly count: number }
   | { readonly type: 'expunge'; readonly uid: number | null }
@@ -166,7 +166,7 @@ export interface SessionOptions {
   readonly connectTimeoutMs: number
   readonly loginTimeoutMs: number
   readonly commandTimeoutMs: number
-  /** What the account's other connections were told too; absent = it has no others. */
+  /** Folder names that all connections of the account know; absent = it has no others. */
   readonly names?: Names
   /** Protocol lines with secrets masked ('C: …' / 'S: …'), for a connection log; absent = none are kept. */
   readonly onLine?: (line: string) => void

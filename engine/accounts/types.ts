@@ -1,10 +1,10 @@
-/** What email accounts have in common with the rest of the engine and the API. */
+/** Types that email accounts share with the rest of the engine and the API. */
 import type { Readable } from 'node:stream'
 import type { FailureClass } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, SourceOptions } from '../store/records.ts'
 import type { ChangeDraft } from '../store/port.ts'
 
-/** How to reach a mailbox, before there is an account. */
+/** The way to a mailbox, before there is an account. */
 export interface MailboxSettings {
   readonly server: string
   readonly port: number
@@ -19,7 +19,7 @@ export type Credential =
 
 export type ProbeFailure = FailureClass | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
 
-/** Where a trial login is: the host is looked up, the server is asked to let us in, and for its folders. */
+/** The step of a trial login: the host is looked up, the server is asked to let us in, and for its folders. */
 export type ProbeStep = 'finding' | 'login' | 'folders'
 
 /** `rotated`: the credential with the refresh token that the provider has put in the place of the given one. */
@@ -47,7 +47,7 @@ export interface CheckResult {
   readonly failure: Extract<ProbeResult, { readonly ok: false }> | null
 }
 
-/** What it takes to make an account, see mailboxes.ts. */
+/** The fields of a new account, see mailboxes.ts. */
 export interface AccountInput extends MailboxSettings {
   readonly email: string
   readonly credential: Credential
@@ -80,7 +80,7 @@ export type ConnectFailure = Pick<Extract<ProbeResult, { readonly ok: false }>, 
 
 export type Created<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & ConnectFailure)
 
-/** What the connect wizard has to do with a creation, or with an edit of credentials. */
+/** Steps of the connect wizard beside a creation, or an edit of credentials. */
 export interface ConnectSteps {
   readonly onStep?: (step: ProbeStep) => void
   /** The login works, and nothing is stored yet. Nothing will be when it rejects. */

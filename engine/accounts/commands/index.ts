@@ -1,5 +1,5 @@
 /**
- * What the API asks of an account's command connection: reading what only the server has (reading.ts), writing
+ * Commands of the API on an account's command connection: reading what only the server has (reading.ts), writing
  * (writing.ts), giving a message to another account, and folders as a whole: listed, made, removed,
  * emptied of what is \Deleted, brought up to date.
  *
@@ -168,7 +168,10 @@ async function appendNew(context: WriteContext, given: Transfer, whole: Spooled)
   return (await unlessRefused(findLike(context.session, whole, given))) ?? placed
 }
 
-/** What is short is not moved as if it were whole. Some servers name too large a size: these are asked for more. */
+/**
+ * A message that comes short is not moved as if it were whole. Some servers name too large a size: these are asked for
+ * more.
+ */
 async function checkWhole(deps: TransferDeps, message: MessageRecord, read: number): Promise<void> {
   const { id, size } = message
   if (read >= size || (read > 0 && (await deps.isEnd(message, read)))) return
@@ -191,7 +194,7 @@ async function findLike(session: Session, whole: Spooled, given: Transfer): Prom
   return null
 }
 
-/** What is \Deleted may be gone at any moment; here only where the call asks for it. */
+/** A message that is \Deleted may be gone at any moment; here only where the call asks for it. */
 async function isKept(session: Session, { flags }: Transfer, uid: number): Promise<boolean> {
   const now = await flagsAt(session, uid)
   return now !== null && (isMarked({ flags }) || !isMarked({ flags: normalFlags(now.flags) }))

@@ -1,4 +1,4 @@
-/** What the commands of a session share. */
+/** The parts that the commands of a session share. */
 import type { Line } from './line.ts'
 import type { Names } from './names.ts'
 import type { Searcher } from './search.ts'

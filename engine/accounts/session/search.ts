@@ -17,7 +17,7 @@ export type Searcher = ReturnType<typeof createSearcher>
 
 const ascending = (numbers: Iterable<number>): number[] => [...new Set(numbers)].sort((a, b) => a - b)
 
-/** How often a search by sequence numbers is tried, when messages leave the folder meanwhile. */
+/** The number of tries of a search by sequence numbers, when messages leave the folder meanwhile. */
 const askedMost = 3
 
 export function createSearcher(facts: Facts) {

@@ -66,7 +66,7 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     flagsReported({ uid, flags, modseq }: FetchItems): void {
       if (flags !== null && selected) emit({ type: 'flags', uid, flags, modseq })
     },
-    /** How often messages have left an open mailbox so far. */
+    /** The number of times that messages have left an open mailbox so far. */
     get expunged(): number {
       return expunged
     },

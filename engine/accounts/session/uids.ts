@@ -61,7 +61,7 @@ export function toSet(uids: readonly number[]): string {
   return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
 }
 
-/** How many UIDs below `uidNext` the set can name; a UID that is named twice counts twice. */
+/** The number of UIDs below `uidNext` that the set can name; a UID that is named twice counts twice. */
 export function countOf(set: string, uidNext: number | null): number {
   const end = (word: string): number => (word === '*' ? (uidNext ?? Infinity) : Number(word))
   return set.split(',').reduce((sum, part) => {
