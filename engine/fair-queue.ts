@@ -38,15 +38,15 @@ export interface FairQueueOptions {
   readonly late: string
 }
 
-interface Waiting {
-  readonly key: string
-  readonly begin: () => void
-}
+type Begin = () => void
 
-/** The work of one developer, by key. Keys take turns: a key moves to the end when work of it is taken. */
+/** Work by key, in the order in which it came. */
+type Keys = Map<string, Set<Begin>>
+
+/** The work of one developer. Keys take turns: a key moves to the end when work of it is taken. */
 interface DeveloperWork {
-  readonly urgent: Map<string, Waiting[]>
-  readonly usual: Map<string, Waiting[]>
+  readonly urgent: Keys
+  readonly usual: Keys
   waiting: number
   held: number
 }
@@ -130,15 +130,13 @@ class Queue implements FairQueue {
   async #turn(own: DeveloperWork, { developerId, key, urgent }: Asked, signal?: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     const keys = urgent ? own.urgent : own.usual
-    const waiting: Waiting = { key, begin: () => resolve(undefined) }
-    const ofKey = keys.get(key) ?? []
-    ofKey.push(waiting)
-    keys.set(key, ofKey)
+    const begin: Begin = () => resolve(undefined)
+    const ofKey = keys.get(key) ?? new Set()
+    keys.set(key, ofKey.add(begin))
     this.#count(own, 1)
     const leave = (): void => {
-      const index = keys.get(key)?.indexOf(waiting) ?? -1
-      if (index < 0) return
-      remove(keys, key, index)
+      if (!ofKey.delete(begin)) return
+      if (ofKey.size === 0) keys.delete(key)
       this.#count(own, -1)
       this.#tidy(developerId, own)
       reject(signal?.reason as Error)
@@ -160,7 +158,8 @@ class Queue implements FairQueue {
       this.#developers.set(developerId, own)
       this.#hold(own)
       this.#count(own, -1)
-      ;(takeFirst(own.urgent) ?? takeFirst(own.usual))?.begin()
+      const begin = takeFirst(own.urgent) ?? takeFirst(own.usual)
+      begin?.()
     }
   }
 
@@ -180,15 +179,13 @@ class Queue implements FairQueue {
 }
 
 /** Takes the first work of the next key, and moves the key to the end. */
-function takeFirst(keys: Map<string, Waiting[]>): Waiting | undefined {
-  const [key] = keys.keys()
-  return key === undefined ? undefined : remove(keys, key, 0)
-}
-
-function remove(keys: Map<string, Waiting[]>, key: string, index: number): Waiting | undefined {
-  const ofKey = keys.get(key) ?? []
-  const [taken] = ofKey.splice(index, 1)
-  if (index === 0) keys.delete(key)
-  if (index === 0 && ofKey.length > 0) keys.set(key, ofKey)
-  return taken
+function takeFirst(keys: Keys): Begin | undefined {
+  for (const [key, ofKey] of keys) {
+    const [begin] = ofKey
+    keys.delete(key)
+    if (begin !== undefined) ofKey.delete(begin)
+    if (ofKey.size > 0) keys.set(key, ofKey)
+    return begin
+  }
+  return undefined
 }
