@@ -248,7 +248,8 @@ async function drain(
   return rows
 }
 
-const ofAccount = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'] as const
+/** Folders first: a batch ends with its folder, so one that ends later fails, and its writer deletes its rows. */
+const ofAccount = ['folders', 'messages', 'changes', 'outbox', 'scans', 'tokens'] as const
 
 /** Deletes all rows of an account. Ids of contacts begin with the account's id. */
 async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
