@@ -18,8 +18,9 @@ interface KeptAnswer {
   readonly answer: Answer | AppError | null
 }
 
-/** Size of an error with its stack. */
+/** Size of an error with its stack, and of an entry without an answer. */
 const errorBytes = 4096
+const markBytes = 256
 
 const kept = new LRUCache<string, KeptAnswer>({
   maxSize: 33_554_432,
@@ -47,7 +48,7 @@ export async function keptAnswer(
 }
 
 function sizeOf(answer: KeptAnswer['answer']): number {
-  if (answer === null) return 1
+  if (answer === null) return markBytes
   return 'text' in answer ? answer.text.length : errorBytes
 }
 

@@ -211,7 +211,7 @@ function page(on: Prepared, { accountId, folderId, limit, offset }: ListPage): n
 export function openBare(path: string, sync: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 2000, enableForeignKeyConstraints: false })
   database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync}; PRAGMA temp_store = MEMORY;
-    PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 67108864`)
+    PRAGMA cache_size = -8000; PRAGMA journal_size_limit = 67108864`)
   return database
 }
 
