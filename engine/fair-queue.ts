@@ -96,6 +96,7 @@ class Queue implements FairQueue {
     const over = new AbortController()
     const stop = (): void => over.abort(signal?.reason)
     signal?.addEventListener('abort', stop, { once: true })
+    if (signal?.aborted === true) stop()
     try {
       return await withinTime(deadlineMs, work(over.signal), () => {
         const error = new AppError('timeout', late)
