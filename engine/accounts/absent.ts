@@ -11,14 +11,17 @@ const apartMs = 30_000
 
 export function createAbsent(now: () => number) {
   let reported = new Set<string>()
+  let hasListed = false
   /** By path: since when full lists lack the folder. */
   let since = new Map<string, number>()
   const isLong = (at: number): boolean => now() - at >= apartMs
   return {
     /** STATUS or SELECT of this path said that there is no such folder. */
     reportMissing: (path: string): void => void reported.add(path),
+    /** Without the reports from before the first list: it tells the server's form of odd names. */
     drainReportedMissing(): ReadonlySet<string> {
-      const drained = reported
+      const drained = hasListed ? reported : new Set<string>()
+      hasListed = true
       reported = new Set()
       return drained
     },

@@ -341,8 +341,8 @@ async function listFirst(context: SyncContext): Promise<void> {
 async function firstRead(deps: SyncDeps, { session, state }: Connection, progress: () => void): Promise<void> {
   const context = { deps, state, session }
   state.onProgress(seldom(deps.now, progress))
-  // Of a known account the watching lists the folders, once the others are logged in: INBOX comes first.
-  if (!state.folderByPath('INBOX')?.cursor) await listFirst(context)
+  // Of an account that was read before, INBOX comes first: the watching lists the folders when it has its turn.
+  if (state.account.resume.initialSyncAt === null || !state.folderByPath('INBOX')?.cursor) await listFirst(context)
   await catchUpFirst(context, 'INBOX')
 }
 

@@ -11,7 +11,8 @@
  * leaves it: polls follow a folder that was left, and a rare poll checks that NOTIFY works. Without NOTIFY a poll
  * follows MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and the distance doubles after each
  * poll without. Without CONDSTORE each poll of an active account compares the flags of the newest messages. The first
- * poll of a session waits for its turn behind the logins of the account's developer at this host.
+ * poll of a session has its turn among the logins of the account's developer at this host: it waits for it until there
+ * is activity, and for MAILROOM_FOLDER_POLL at most.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toAppError } from '../errors.ts'
@@ -96,12 +97,11 @@ export async function watchAll(
     if (watch.polledAt > 0) await reportGone(context.deps, context.state)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
-      if (watch.polledAt < 0) await askFirst(watch)
       if (context.state.moved.isCalled()) await readForCalls(watch)
       else if (watch.news || watch.flags) await readPushed(watch)
       else if (now() >= options.tokenRenewAt) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
-      else if (now() >= nextPollAt(watch)) await poll(watch)
+      else if (await isPollDue(watch)) await poll(watch)
       else if (watch.heard.size > 0) await takeHeard(watch)
       else if (await watch.background.work()) await hearInbox(watch)
       else await idle(watch)
@@ -143,6 +143,7 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     flags: false,
     closed: null as Error | null,
     leaveIdle: new AbortController(),
+    beganAt: context.deps.now(),
     polledAt: context.state.moved.lookedAt,
     /** When the session first left another folder since the last poll: NOTIFY may miss mail that just came there. */
     leftAt: context.state.moved.lookedAt,
@@ -230,16 +231,21 @@ async function readForCalls({ context, others, folders }: Watch): Promise<void> 
   await answerCalls(others)
 }
 
-/** Asks for the place of the first poll; a free one comes at once. */
-async function askFirst({ first }: Watch): Promise<void> {
-  void first.ask()
-  await nextTurn()
+async function isPollDue(watch: Watch): Promise<boolean> {
+  const { polledAt, first, context } = watch
+  if (polledAt < 0) {
+    void first.ask()
+    // A free place comes at once.
+    await nextTurn()
+  } else first.held?.end()
+  return context.deps.now() >= nextPollAt(watch)
 }
 
 function nextPollAt(watch: Watch): number {
   const { polledAt, pollMs, stirredAt, leftAt, first } = watch
-  if (polledAt < 0) return first.held === null ? Infinity : polledAt
   const { MAILROOM_FOLDER_POLL: often } = watch.context.deps.config
+  if (polledAt < 0)
+    return first.held !== null || stirredAt < Infinity ? polledAt : Math.min(watch.beganAt + often, watch.looks.at)
   const isTold = watch.isNotified && watch.host.tells && !watch.context.state.isHolding
   const at = isTold ? [polledAt + checkFactor * often, leftAt + often] : [polledAt + pollMs, stirredAt + often]
   return Math.min(...at, watch.looks.at)
@@ -283,6 +289,7 @@ async function poll(watch: Watch): Promise<void> {
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   let before = inboxCursor(context)
   const moved = await folders.poll(look, async () => {
+    watch.first.held?.end()
     await hearInbox(watch)
     await toInbox(watch)
     if (!(await watch.background.work())) return

@@ -1,6 +1,6 @@
 /** A mail server that was away: the first account that reaches it wakes the others that wait for it. */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { suite, test, type TestContext } from 'node:test'
 import { sealCredential } from '../../../engine/secrets/seal.ts'
 import type { AccountRecord } from '../../../engine/store/records.ts'
 import type { Hooks } from '../../support/imap-server/index.ts'
@@ -70,8 +70,9 @@ function holdLogins(): { readonly hooks: Hooks; readonly next: () => void } {
   }
 }
 
-test('INBOX of an account that comes back is read at once, its other folders after the logins that wait', async (t) => {
-  const settings = { MAILROOM_START_CONCURRENCY: '1', MAILROOM_FOLDER_POLL: '1h' }
+/** ann comes back while bob's login holds the only place: her mail in INBOX is told. */
+async function comeBack(t: TestContext, often: string) {
+  const settings = { MAILROOM_START_CONCURRENCY: '1', MAILROOM_FOLDER_POLL: often }
   const running = await watchingAccounts(t, { settings })
   const bob = await createBob(running)
   const { server } = running
@@ -84,12 +85,31 @@ test('INBOX of an account that comes back is read at once, its other folders aft
   const before = logins()
   await until('ann logs in', () => logins() === before + 1)
   running.accounts.start(bob)
+  await until('bob waits', () => running.accounts.view(bobId)?.tags.includes('queued'))
   next()
   await running.tells(['received new INBOX'])
   await until('ann listens', () => server.connections.some((one) => one.idling))
   await until('bob logs in', () => logins() === before + 2)
   assert.equal(running.accounts.view(accountId)?.state, 'watching')
-  assert.deepEqual(await running.story(), ['received new INBOX'])
-  next()
-  await running.tells(['received new INBOX', 'received filed Archive'])
+  return { running, next }
+}
+
+suite('other folders of an account that comes back', { concurrency: true }, () => {
+  test('are read when those who log in before have done so', async (t) => {
+    const { running, next } = await comeBack(t, '1h')
+    assert.deepEqual(await running.story(), ['received new INBOX'])
+    next()
+    await running.tells(['received new INBOX', 'received filed Archive'])
+  })
+
+  test('are read after MAILROOM_FOLDER_POLL at the latest', async (t) => {
+    const { running } = await comeBack(t, '2s')
+    await running.tells(['received new INBOX', 'received filed Archive'])
+  })
+
+  test('are read at once when there is mail or a call', async (t) => {
+    const { running } = await comeBack(t, '1h')
+    running.server.append('ann', 'INBOX', mail({ to: 'ann', subject: 'newer' }))
+    await running.tells(['received new INBOX', 'received newer INBOX', 'received filed Archive'])
+  })
 })

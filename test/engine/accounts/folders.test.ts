@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { backfillFirst } from '../../../engine/accounts/background.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
+import { createAccountState } from '../../../engine/accounts/state.ts'
 import { fullCapabilities, plainCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
@@ -249,6 +250,19 @@ for (const capabilities of [fullCapabilities, plainCapabilities]) {
     await running.accounts.syncFolder(accountId, 'R&D')
   })
 }
+
+test('a folder that was reported missing before the first list, and is listed, keeps its mail', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'Archive', 2, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  const folders = await stage.store.folders.list(accountId)
+  const state = createAccountState(worker.context.deps, worker.state.account, folders)
+  state.absent.reportMissing('Archive')
+  await createFolderPoll({ ...worker.context, state }).list()
+  assert.deepEqual(await stage.subjects('Archive'), ['a1', 'a2'])
+  assert.notEqual((await stage.folder('Archive')).cursor, null)
+})
 
 test('a folder that is listed and cannot be opened does not hold up the others', async (t) => {
   const running = await openAccounts(t)
