@@ -56,7 +56,7 @@ export function createPlaces(turn: Turn, queue: FairQueue, wake: () => void, sig
     get held(): Place | null {
       return place
     },
-    /** Resolves when the page has been read, or has waited for the session for too long. */
+    /** Resolves when the place has ended: by `end`, or at its deadline. */
     async ask(): Promise<void> {
       if (isAsked) return
       isAsked = true

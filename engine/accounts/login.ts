@@ -29,7 +29,7 @@ export interface LoginDeps extends Pick<SessionOptions, 'names'> {
   readonly hostLogins: HostLogins
   /** Called when a connection is opened; returns the listener of its protocol lines. See observe/wire.ts. */
   readonly lines?: (kind: ConnectionKind) => (line: string) => void
-  /** Bounds how many accounts log in at the same time; developers and hosts take turns. */
+  /** Bounds the accounts that log in, or list their folders after it, at once; developers and hosts take turns. */
   readonly dialing: FairQueue
 }
 
