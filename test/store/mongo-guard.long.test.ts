@@ -13,20 +13,22 @@ import { needs } from '../support/require.ts'
 import { testDatabase } from './mongo-server.ts'
 
 /** A step that fails with these codes, one each time, and goes well when there are no more. */
-function failing(codes: readonly number[]) {
+function failing(codes: readonly number[], message = 'no') {
   let tries = 0
   const step = (): Promise<number> => {
     const code = codes[tries++]
-    return code === undefined ? Promise.resolve(tries) : Promise.reject(new MongoServerError({ message: 'no', code }))
+    return code === undefined ? Promise.resolve(tries) : Promise.reject(new MongoServerError({ message, code }))
   }
   return { ...guarded({ step }, 10_000), tries: () => tries }
 }
 
-const [writeConflict, serialization, deadlock] = [112, 16_777_220, 16_908_292]
+const [writeConflict, serialization, deadlock, internal] = [112, 16_777_220, 16_908_292, 1]
 
 suite('a step on MongoDB', () => {
   test('is taken again after a write conflict, a serialization failure and a deadlock', async () => {
     assert.equal(await failing([writeConflict, serialization, deadlock]).step(), 4)
+    assert.equal(await failing([internal], 'deadlock detected').step(), 2)
+    await assert.rejects(failing([internal], 'out of memory').step(), { code: 'store_unavailable' })
   })
 
   test('that is rolled back every time is store_unavailable', async () => {

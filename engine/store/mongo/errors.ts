@@ -34,6 +34,9 @@ const outOfTime = 50
 /** WriteConflict; DocumentDB's numbers for PostgreSQL's serialization failure and deadlock. */
 const rolledBack = new Set([112, 16_777_220, 16_908_292])
 
+/** InternalError: FerretDB gives it, with PostgreSQL's text, for a deadlock of findAndModify. */
+const internal = new Set([1])
+
 const retryAfterMs = 5000
 
 /** Error text by violated index. */
@@ -77,7 +80,7 @@ export function mayPass(error: unknown): boolean {
 
 /** Whether the server rolled the request back for another one: nothing was written, and a repeat may succeed. */
 export function isRolledBack(error: unknown): boolean {
-  return hasCode(error, rolledBack)
+  return hasCode(error, rolledBack) || (hasCode(error, internal) && /deadlock detected/.test(firstLine(error)))
 }
 
 /**

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import type { HookCall } from '../../support/imap-server/index.ts'
+import { until } from '../../support/until.ts'
 import { accountId, fill } from './stage.ts'
 import { watchingAccounts, type Running } from './running.ts'
 
@@ -88,6 +89,8 @@ suite('out of one folder, when it stays in another', () => {
   test('out of a folder where it does not lie nothing is asked', async (t) => {
     const { running, server } = await twofold(t)
     const { id } = await running.folder('Sent')
+    await running.accounts.syncFolder(accountId, 'INBOX')
+    await until('it listens', () => server.connections.some((one) => one.idling))
     server.hooks = refusing(/SELECT/)
     await assert.rejects(running.accounts.remove(await running.message('m1'), [id]), { code: 'not_found' })
   })
