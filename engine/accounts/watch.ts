@@ -231,6 +231,7 @@ async function readForCalls({ context, others, folders }: Watch): Promise<void> 
   await answerCalls(others)
 }
 
+/** Asks for the place of the first poll before it; a place that comes after that poll is given back. */
 async function isPollDue(watch: Watch): Promise<boolean> {
   const { polledAt, first, context } = watch
   if (polledAt < 0) {
@@ -289,6 +290,7 @@ async function poll(watch: Watch): Promise<void> {
   const { MAILROOM_FOLDER_POLL: often } = context.deps.config
   let before = inboxCursor(context)
   const moved = await folders.poll(look, async () => {
+    // The place is for the list alone.
     watch.first.held?.end()
     await hearInbox(watch)
     await toInbox(watch)
