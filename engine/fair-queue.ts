@@ -181,12 +181,12 @@ class Queue implements FairQueue {
 
 /** Takes the first work of the next key, and moves the key to the end. */
 function takeFirst(keys: Keys): Begin | undefined {
-  for (const [key, ofKey] of keys) {
-    const [begin] = ofKey
-    keys.delete(key)
-    if (begin !== undefined) ofKey.delete(begin)
-    if (ofKey.size > 0) keys.set(key, ofKey)
-    return begin
-  }
-  return undefined
+  const [next] = keys
+  if (next === undefined) return undefined
+  const [key, ofKey] = next
+  const [begin] = ofKey
+  keys.delete(key)
+  if (begin !== undefined) ofKey.delete(begin)
+  if (ofKey.size > 0) keys.set(key, ofKey)
+  return begin
 }

@@ -18,7 +18,7 @@ export function createAbsent(now: () => number) {
   return {
     /** STATUS or SELECT of this path said that there is no such folder. */
     reportMissing: (path: string): void => void reported.add(path),
-    /** Without the reports from before the first list: it tells the server's form of odd names. */
+    /** Without the reports from before the first list, which tells the server's form of odd names. */
     drainReportedMissing(): ReadonlySet<string> {
       const drained = hasListed ? reported : new Set<string>()
       hasListed = true

@@ -315,7 +315,7 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   })
 }
 
-/** The chart's deadlines are half a minute and more: it hears of progress once a second at most. */
+/** The chart hears of progress once a second at most, since its deadlines are half a minute and more. */
 function seldom(now: () => number, hear: () => void): () => void {
   let heardAt = Number.NEGATIVE_INFINITY
   return () => {

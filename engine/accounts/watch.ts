@@ -11,8 +11,8 @@
  * leaves it: polls follow a folder that was left, and a rare poll checks that NOTIFY works. Without NOTIFY a poll
  * follows MAILROOM_FOLDER_POLL after activity of the account (mail, an API call), and the distance doubles after each
  * poll without. Without CONDSTORE each poll of an active account compares the flags of the newest messages. The first
- * poll of a session has its turn among the logins of the account's developer at this host: it waits for it until there
- * is activity, and for MAILROOM_FOLDER_POLL at most.
+ * poll of a session has its turn among the logins of the account's developer at this host; activity brings it at once,
+ * and MAILROOM_FOLDER_POLL after the login is the latest.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toAppError } from '../errors.ts'
@@ -143,7 +143,6 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     flags: false,
     closed: null as Error | null,
     leaveIdle: new AbortController(),
-    beganAt: context.deps.now(),
     polledAt: context.state.moved.lookedAt,
     /** When the session first left another folder since the last poll: NOTIFY may miss mail that just came there. */
     leftAt: context.state.moved.lookedAt,
@@ -246,7 +245,9 @@ function nextPollAt(watch: Watch): number {
   const { polledAt, pollMs, stirredAt, leftAt, first } = watch
   const { MAILROOM_FOLDER_POLL: often } = watch.context.deps.config
   if (polledAt < 0)
-    return first.held !== null || stirredAt < Infinity ? polledAt : Math.min(watch.beganAt + often, watch.looks.at)
+    return first.held !== null || stirredAt < Infinity
+      ? polledAt
+      : Math.min(watch.context.state.beganAt + often, watch.looks.at)
   const isTold = watch.isNotified && watch.host.tells && !watch.context.state.isHolding
   const at = isTold ? [polledAt + checkFactor * often, leftAt + often] : [polledAt + pollMs, stirredAt + often]
   return Math.min(...at, watch.looks.at)

@@ -194,8 +194,8 @@ async function onlyWatching({ dovecot, mailboxes }: Stage): Promise<void> {
 }
 
 /**
- * A host is trusted to push to IDLE once it has pushed: until then each INBOX is asked every ten seconds. What comes
- * while its INBOX is asked is no push, so several mailboxes have mail.
+ * A host is trusted to push to IDLE once it has pushed: until then each INBOX is asked every ten seconds. Mail that
+ * comes while its INBOX is asked is no push, so several mailboxes have mail.
  */
 async function pushOnce({ dovecot, mailboxes }: Stage): Promise<void> {
   for (const name of mailboxes.slice(0, 5)) {

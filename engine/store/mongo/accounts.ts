@@ -248,7 +248,7 @@ async function drain(
   return rows
 }
 
-/** Folders first: a batch ends with its folder, so one that ends later fails, and its writer deletes its rows. */
+/** Folders first: a batch ends with its folder, so a batch that ends later fails, and its writer deletes its rows. */
 const ofAccount = ['folders', 'messages', 'changes', 'outbox', 'scans', 'tokens'] as const
 
 /** Deletes all rows of an account. Ids of contacts begin with the account's id. */

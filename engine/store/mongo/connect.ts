@@ -42,7 +42,7 @@ function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions 
     heartbeatFrequencyMS: 500,
     minHeartbeatFrequencyMS: 1500,
     ignoreUndefined: true,
-    // The check of each character takes time of every read. What is no UTF-8 is read as U+FFFD.
+    // The check of each character takes time of every read. Bytes that are no UTF-8 are read as U+FFFD.
     enableUtf8Validation: false,
   }
 }

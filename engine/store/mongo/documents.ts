@@ -208,7 +208,7 @@ export const shapes = {
   messages: { ...createShape<MessageRecord, MessageDoc>(['id'], {}, messageFields), record: messageRecord },
 }
 
-/** As createShape's, with the fields by name: objects of one shape take a tenth of the memory, 25 for each list. */
+/** By name: objects that grow field by field, as createShape's do, are a tenth of all that a list allocates. */
 function messageRecord(doc: MessageDoc): MessageRecord {
   return {
     id: doc._id,

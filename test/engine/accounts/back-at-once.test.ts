@@ -1,25 +1,11 @@
 /** A mail server that was away: the first account that reaches it wakes the others that wait for it. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { sealCredential } from '../../../engine/secrets/seal.ts'
-import type { AccountRecord } from '../../../engine/store/records.ts'
 import type { Hooks } from '../../support/imap-server/index.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
-import { accountId, sealer, type Stage } from './stage.ts'
-import { type Running, watchingAccounts } from './running.ts'
-
-const bobId = 'e'.repeat(24)
-
-/** An account on the same host, not started. */
-async function createBob(running: Running): Promise<AccountRecord> {
-  running.server.addUser('bob')
-  const sealedCredential = sealCredential(sealer, bobId, { kind: 'password', password: 'secret' })
-  const names = { id: bobId, label: 'bob::mail', email: 'bob@mail.example', username: 'bob' }
-  const bob = { ...running.account, ...names, sealedCredential }
-  await running.store.accounts.create(bob)
-  return bob
-}
+import { accountId, type Stage } from './stage.ts'
+import { bobId, createBob, watchingAccounts } from './running.ts'
 
 test('all watch as soon as one is back, however long they would have waited', async (t) => {
   const settings = { MAILROOM_BACKOFF_FIRST: '1h', MAILROOM_BACKOFF_MAX: '1h' }

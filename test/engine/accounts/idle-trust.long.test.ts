@@ -4,15 +4,13 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { sealCredential } from '../../../engine/secrets/seal.ts'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { letter, sealer } from './stage.ts'
-import { watchingAccounts, type Running } from './running.ts'
+import { letter } from './stage.ts'
+import { bobId, createBob, watchingAccounts, type Running } from './running.ts'
 
 /** No poll comes in between. */
 const pace = { MAILROOM_FOLDER_POLL: '1m', MAILROOM_INBOX_POLL: '300ms', MAILROOM_COMMAND_IDLE_CLOSE: '100ms' }
-const bobId = 'e'.repeat(24)
 
 /** When a user's connections sent such a command, of all since the start. */
 function count({ server }: Running, name: string, user = 'ann'): number {
@@ -61,17 +59,7 @@ async function isTrusted(running: Running): Promise<void> {
 
 /** bob is on the same host. */
 async function startBob(running: Running): Promise<void> {
-  running.server.addUser('bob')
-  const bob = {
-    ...running.account,
-    id: bobId,
-    label: 'bob::mail',
-    email: 'bob@mail.example',
-    username: 'bob',
-    sealedCredential: sealCredential(sealer, bobId, { kind: 'password', password: 'secret' }),
-  }
-  await running.store.accounts.create(bob)
-  running.accounts.start(bob)
+  running.accounts.start(await createBob(running))
   const read = async () => (await running.store.accounts.get(bobId))?.resume.initialSyncAt !== null
   await until('bob is read', read)
 }

@@ -4,6 +4,7 @@ import { createAccounts, type Accounts } from '../../../engine/accounts/index.ts
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { createOAuthServers } from '../../../engine/oauth/providers.ts'
 import { createTokens } from '../../../engine/oauth/tokens.ts'
+import { sealCredential } from '../../../engine/secrets/seal.ts'
 import type { AccountRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { accountId, openStage, sealer, type Stage, type StageOptions } from './stage.ts'
@@ -71,4 +72,16 @@ export async function watchingAccounts(
   running.accounts.start(running.account)
   await running.settled()
   return running
+}
+
+export const bobId = 'e'.repeat(24)
+
+/** An account on the same host, not started. */
+export async function createBob(running: Running): Promise<AccountRecord> {
+  running.server.addUser('bob')
+  const sealedCredential = sealCredential(sealer, bobId, { kind: 'password', password: 'secret' })
+  const names = { id: bobId, label: 'bob::mail', email: 'bob@mail.example', username: 'bob' }
+  const bob = { ...running.account, ...names, sealedCredential }
+  await running.store.accounts.create(bob)
+  return bob
 }
