@@ -4,7 +4,7 @@
  */
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { isAwaited, withNotes, withoutNotes, openNotes, isLikeMail } from './identity.ts'
+import { isLikeMail } from './identity.ts'
 import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
 import type { FetchedMessage, FlagsOf } from './session-types.ts'
@@ -107,7 +107,7 @@ export async function compareUids(context: FolderContext, exists: number): Promi
   await takeOut(context, vanished, exists - unread)
   // Our own EXPUNGE may have removed them since; NOOP shows that to this connection.
   if (unknown.length > 0) await session.noop()
-  await readUnknown(context, unknown)
+  await readAgain(context, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
   return vanished.filter(({ uid }) => !isTakenByUs(context, uid)).length
 }
@@ -190,45 +190,47 @@ async function takeOut(context: FolderContext, vanished: readonly KnownUid[], ex
   }
 }
 
-/** Reads UIDs below the cursor that the index lacks: a server left them out earlier, or reused them (identity.ts). */
-async function readUnknown(context: FolderContext, uids: readonly number[]): Promise<void> {
+/**
+ * Reads UIDs below the cursor that a server left out earlier, or has given to other mail (identity.ts). They are
+ * quarantined before: a reading that a crash has cut short is tried again.
+ */
+async function readAgain(context: FolderContext, uids: readonly number[]): Promise<void> {
   for (const page of batchesOf(context.deps, uids)) {
-    const uses = page.map((uid) => ({ uid }))
-    await note(context, uses, false)
+    await moveCursor(context, (cursor) => ({
+      ...cursor,
+      quarantined: [...new Set([...cursor.quarantined, ...page])],
+      retriedAt: 0,
+      generation: Math.max(context.deps.now(), (cursor.generation ?? 0) + 1),
+    }))
     await readMissing(context, page)
   }
 }
 
-/** Notes the new use of UIDs, each with a generation above that of the former use. */
-function note(
-  context: FolderContext,
-  uses: readonly Pick<KnownUid, 'uid' | 'generation'>[],
-  replaces: boolean,
-): Promise<void> {
-  const now = context.deps.now()
-  const notes = uses.map(({ uid, generation = 0 }) => ({ uid, generation: Math.max(now, generation + 1), replaces }))
-  return commit(context, (cursor) => {
-    const fresh = replaces ? notes : notes.filter(({ uid }) => !isAwaited(cursor, uid))
-    return fresh.length === 0 ? null : { cursor: withNotes(cursor, fresh) }
-  })
-}
-
-/** Reads these UIDs below the cursor, and quarantines the poison. */
+/** Reads quarantined UIDs; the poison stays quarantined. */
 export async function readMissing(context: FolderContext, uids: readonly number[]): Promise<void> {
   const ascending = [...uids].sort((a, b) => a - b)
   for (const page of batchesOf(context.deps, ascending)) {
+    await takeFormer(context, page)
     const { messages, poison } = await readUids(context.session, page)
     const asked = new Set(page)
     await storeRead(context, {
       messages,
       source: 'live',
       move: (cursor) => ({
-        ...withoutNotes(cursor, asked.difference(new Set(poison.map(({ uid }) => uid)))),
+        ...cursor,
         ...quarantine(cursor, poison, asked),
       }),
     })
     await context.giveWay?.()
   }
+}
+
+/** Takes out what the index had at UIDs that are to be read again. What has the folder's generation was read since. */
+async function takeFormer(context: FolderContext, uids: readonly number[]): Promise<void> {
+  const { generation = 0 } = cursorOf(context)
+  const former = (await knownAt(context, uids)).values().filter((one) => (one.generation ?? 0) !== generation)
+  const vanished = Array.from(former, ({ uid }) => uid)
+  if (vanished.length > 0) await commit(context, (cursor) => ({ cursor, vanished }))
 }
 
 /**
@@ -240,10 +242,10 @@ export async function readMissing(context: FolderContext, uids: readonly number[
 export async function checkReuse(context: FolderContext, newest: FetchedMessage): Promise<void> {
   const { session, state, deps, folderId } = context
   const cursor = cursorOf(context)
-  const isUnread = newest.uid < cursor.backfillBelow || isAwaited(cursor, newest.uid)
+  const isUnread = newest.uid < cursor.backfillBelow || cursor.quarantined.includes(newest.uid)
   const there = await knownAt(context, [newest.uid])
   // The former message left the folder before it was read.
-  if (there.size === 0) return isUnread ? undefined : readUnknown(context, [newest.uid])
+  if (there.size === 0) return isUnread ? undefined : readAgain(context, [newest.uid])
   if ((await replacedBy(context, [newest], there)).length === 0) return
   deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
   const from = Math.max(1, cursor.backfillBelow)
@@ -254,18 +256,17 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
       const { messages } = await readUids(session, page)
       const replaced = await replacedBy(context, messages, known)
       if (replaced.length === 0) return
-      await note(context, replaced, true)
-      await readNoted(context)
+      await readAgain(context, replaced)
     }
   }
 }
 
-/** The placements in the index whose UIDs now hold other mail. */
+/** The UIDs that hold other mail than in the index. */
 async function replacedBy(
   context: FolderContext,
   messages: readonly FetchedMessage[],
   known: ReadonlyMap<number, KnownUid>,
-): Promise<KnownUid[]> {
+): Promise<number[]> {
   const { session, state } = context
   const ids = messages.flatMap(({ uid }) => known.get(uid)?.messageId ?? [])
   const rows = await rowsById(context, ids)
@@ -274,29 +275,6 @@ async function replacedBy(
     const row = there && rows.get(there.messageId)
     if (row === undefined) return []
     const read = readMessage(state.account, message, session.capabilities.identity)
-    return read.id === row.id || isLikeMail(read.facts, row) ? [] : (there ?? [])
+    return read.id === row.id || isLikeMail(read.facts, row) ? [] : [message.uid]
   })
-}
-
-/**
- * Removes the former messages of noted UIDs, then reads the UIDs. The notes are stored before: a reading that a crash
- * has cut short goes on here.
- */
-export async function readNoted(context: FolderContext): Promise<void> {
-  const open = openNotes(cursorOf(context))
-  if (open.length === 0) return
-  await commit(context, async (cursor) => {
-    const noted = (cursor.again ?? []).filter(({ replaces }) => replaces)
-    if (noted.length === 0) return null
-    const uids = noted.map(({ uid }) => uid)
-    const now = await knownAt(context, uids)
-    // A placement with the note's generation is the new message, which has been read by now.
-    const before = noted.flatMap(({ uid, generation }) => {
-      const one = now.get(uid)
-      return one === undefined || generation === (one.generation ?? 0) ? [] : [one]
-    })
-    if (before.length === 0) return null
-    return { cursor, vanished: before.map(({ uid }) => uid) }
-  })
-  await readMissing(context, open)
 }

@@ -9,7 +9,6 @@ import { isAppError } from '../errors.ts'
 import { isParkedLong, isFolderGone } from './absent.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
-import { openNotes } from './identity.ts'
 import { hasModseqs, isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 import type { Session } from './session/index.ts'
@@ -291,7 +290,7 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
 function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, { cursor }: FolderRecord): boolean {
   if (cursor === null) return true
   const isLong = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
-  return (isLong && !hasModseqs(session, cursor)) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0
+  return (isLong && !hasModseqs(session, cursor)) || isRetryDue(deps, cursor)
 }
 
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {

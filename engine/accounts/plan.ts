@@ -4,7 +4,7 @@
  * A message is live when its UID lies at or above the folder's cursor, or when a comparison finds it missing from the
  * index. Live messages make changes. Messages that lay in the folder when it was first selected are history, and make
  * none. Exceptions: while a folder is read anew, unknown messages that arrived since make changes; so do, in a folder
- * that appeared after the initial sync, messages known from elsewhere and new mail.
+ * that appeared after the initial sync, messages known from elsewhere and new mail; so does mail at a UID given again.
  */
 import { changeId, messageId } from '../store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
@@ -13,7 +13,7 @@ import type { MessageRecord, Place, Placement } from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
 import { readHeaders } from '../messages/headers.ts'
 import { addPlacement, liesAt, newMessage } from '../store/rows.ts'
-import { generationAt, isNewUse, identityOf } from './identity.ts'
+import { arrivalSlackMs, generationAt, identityOf } from './identity.ts'
 import type { FetchedMessage, FlagsOf, SessionCapabilities } from './session-types.ts'
 
 export interface PlanContext {
@@ -102,10 +102,18 @@ function isReported(
   const { liveFrom = 0, remapSince, appearedAt } = folder.cursor ?? {}
   if (source === 'live' && message.fetched.uid >= liveFrom) return true
   const { receivedAt } = message.facts
-  const place = placeOf(context, message.fetched.uid)
-  if (isNewUse(context.account, folder.cursor, place, receivedAt, before)) return true
   if (remapSince !== undefined) return isFirst(before, id) && receivedAt >= remapSince
-  return appearedAt !== undefined && (isKnownBesides(folder, before) || receivedAt >= appearedAt)
+  if (appearedAt !== undefined) return isKnownBesides(folder, before) || receivedAt >= appearedAt
+  return source === 'live' && !isBack(folder, before) && receivedAt >= watchedSince(context.account)
+}
+
+/** Whether the message has left this folder, and that has not been reported. */
+function isBack({ id }: FolderRecord, before: MessageRecord | null): boolean {
+  return before?.gone.some(({ folderId }) => folderId === id) === true
+}
+
+function watchedSince({ createdAt, remapSince = 0 }: AccountRecord): number {
+  return Math.max(createdAt, remapSince) - arrivalSlackMs
 }
 
 /** Whether `id` is the message's first change. */

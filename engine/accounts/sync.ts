@@ -14,7 +14,6 @@ import {
   compareUids,
   flagsSince,
   readMissing,
-  readNoted,
   takeVanished,
 } from './compare.ts'
 import type { Touched } from './dirty-folders.ts'
@@ -294,7 +293,6 @@ export async function compareIfDue(
   const due = isAsked || deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
   const vanished = named + (isOff ? await compareUids(context, exists) : 0)
-  await readNoted(context)
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, cursor)
   if (!due) return vanished
   if (!hasModseqs(session, cursor)) await compareFlags(context, 'all')

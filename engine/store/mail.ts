@@ -11,7 +11,7 @@ export interface FolderCursor {
   readonly exists: number
   /** Last full comparison of flags and UIDs. */
   readonly comparedAt: number
-  /** UIDs that the server failed to fetch; retried later. */
+  /** UIDs below uidNext that are to be read: the server failed to give them, or gave them again. */
   readonly quarantined: readonly number[]
   /** The server's error text for quarantined UIDs, where it sent one. */
   readonly refusals?: Readonly<Record<number, string>>
@@ -29,15 +29,6 @@ export interface FolderCursor {
   readonly resets?: readonly number[]
   /** The generation (see Placement) of UIDs that are new under this cursor. Absent = 0. */
   readonly generation?: number
-  /** UIDs below uidNext that the index lacks, noted before they are read, so that a crash loses and repeats none. */
-  readonly again?: readonly UidAgain[]
-}
-
-export interface UidAgain {
-  readonly uid: number
-  readonly generation: number
-  /** The index has another message at this UID. */
-  readonly replaces: boolean
 }
 
 export type SpecialUse =
@@ -141,7 +132,7 @@ export interface Placement {
   /** The number of this placement's flag changes; part of a flag change's id. */
   readonly rev: number
   /**
-   * Distinguishes uses of one UID under one UIDVALIDITY, as some servers give a UID again: when this use was noticed,
+   * Distinguishes uses of one UID under one UIDVALIDITY, as some servers give a UID again: when a use was noticed,
    * in ms since 1970. Part of the ids of its changes. Absent = 0, the first use.
    */
   readonly generation?: number

@@ -213,10 +213,6 @@ function sameList(left: readonly unknown[], right: readonly unknown[]): boolean 
   return left.length === right.length && left.every((item, index) => item === right[index])
 }
 
-function generationsIn({ generation = 0, again = [] }: FolderCursor): number[] {
-  return [generation, ...again.flatMap((one) => [one.uid, one.generation])]
-}
-
 /** The comparison of compare-and-set on a folder. */
 export function sameCursor(left: FolderCursor | null, right: FolderCursor | null): boolean {
   if (left === null || right === null) return left === right
@@ -228,7 +224,7 @@ export function sameCursor(left: FolderCursor | null, right: FolderCursor | null
     left.exists === right.exists &&
     left.comparedAt === right.comparedAt &&
     sameList(left.quarantined, right.quarantined) &&
-    sameList(generationsIn(left), generationsIn(right))
+    (left.generation ?? 0) === (right.generation ?? 0)
   )
 }
 

@@ -120,6 +120,7 @@ suite('arrivals', () => {
   const appeared = { appearedAt: now - 10_000, liveFrom: 10 }
   const old = { internalDate: now - 20_000 }
   const thatMoment = { internalDate: now - 10_000 }
+  const earlier = { internalDate: account.createdAt - 3_600_000 }
   const tellings: readonly (readonly [
     string,
     Partial<FolderCursor>,
@@ -130,7 +131,8 @@ suite('arrivals', () => {
     boolean,
   ])[] = [
     ['history', { liveFrom: 10 }, 'backfill', 5, {}, false, false],
-    ['history found late', { liveFrom: 10 }, 'live', 5, {}, false, false],
+    ['history found late', { liveFrom: 10 }, 'live', 5, earlier, false, false],
+    ['new mail at a UID given again', { liveFrom: 10 }, 'live', 5, {}, false, true],
     ['history that is known from elsewhere', { liveFrom: 10 }, 'backfill', 5, {}, true, false],
     ['back-fill from where live mail begins', { liveFrom: 10 }, 'backfill', 10, {}, false, false],
     ['new mail', { liveFrom: 10 }, 'live', 10, {}, false, true],

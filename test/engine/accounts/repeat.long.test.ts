@@ -111,7 +111,6 @@ const aForgetfulDaysStory = [
   'deleted m5 INBOX',
   'deleted m6 INBOX',
   'folder_added m1 Archive',
-  'folder_added m2 INBOX',
   'folder_removed m1 INBOX',
   'received n1 INBOX',
   'received n2 INBOX',
