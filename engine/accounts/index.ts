@@ -5,11 +5,12 @@ import { checkNow, liveAccount, settled } from './live.ts'
 import { checkReconnect } from './explanation.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
-import { createHostLogins, createProbe } from './login.ts'
+import { createHostLogins, createTriedSessions } from './login.ts'
 import { createHosts } from './hosts.ts'
 import { createLoginLimiter } from './login-limiter.ts'
 import { type AccountNews, createPool, type Pool, type PoolDeps, startAll } from './pool.ts'
 import { openSession } from './session/index.ts'
+import { createProbe } from './trial.ts'
 import type { SyncDeps } from './state.ts'
 import type { FolderLooks } from './types.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -30,15 +31,18 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
   const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
   const deps = runtimeDeps(sync, { sealer, tokens }, uses)
   const pool = createPool(deps)
-  const probe = createProbe(deps)
+  const check = createProbe({ ...deps, tried: null })
   const { registry } = pool
   const { send, ...owned } = createOwned(sync, pool)
   const { wake } = owned
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
-    probe,
+    probe: createProbe(deps),
     ...owned,
-    stopAll: () => pool.stopAll(),
+    async stopAll(): Promise<void> {
+      deps.tried.close()
+      await pool.stopAll()
+    },
     /** Until `resume`, over restarts too. Rejects with `not_found`. */
     async pause(accountId: string): Promise<void> {
       await setPaused(sync, accountId, true)
@@ -55,7 +59,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
       checkReconnect(account, registry.view(accountId))
       wake(accountId)
     },
-    checkNow: (accountId: string) => checkNow({ sync, sealer, probe, registry }, accountId),
+    checkNow: (accountId: string) => checkNow({ sync, sealer, probe: check, registry }, accountId),
     settled: (account: AccountRecord) => settled({ sync, registry }, account),
     view: (accountId: string) => registry.view(accountId),
     /** While it is watched: what came into other folders than INBOX before `until` is in the index. */
@@ -136,6 +140,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
     sync,
     openSession,
     hostLogins: createHostLogins(sync.now),
+    tried: createTriedSessions(),
     limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE, uses }),
     dialing: createFairQueue({
       places: config.MAILROOM_START_CONCURRENCY,

@@ -14,7 +14,7 @@ import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { failureFrom, type CommandLogins, type Runtime } from './actors.ts'
 import type { LiveAccount } from './commands/placed.ts'
-import type { Probe } from './login.ts'
+import type { Probe } from './trial.ts'
 import type { SyncDeps } from './state.ts'
 import type { CheckResult, Credential, ProbeFailure } from './types.ts'
 

@@ -1,32 +1,39 @@
 /**
- * One login, of an account or a trial: waits for its turn at the host, opens the credential, dials the session, and
- * counts the outcome.
+ * One login of an account: takes over the session of its trial login (trial.ts), or waits for its turn at the host,
+ * opens the credential, dials the session, and counts the outcome.
  */
 import { LRUCache } from 'lru-cache'
 import type { Owner, TakeOptions } from '../budget.ts'
-import { toAppError, AppError, failureClasses } from '../errors.ts'
+import { toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
-import { resolveGuarded } from '../net/address.ts'
 import type { Tokens } from '../oauth/tokens.ts'
-import { workAs } from '../observe/loop.ts'
+import { type Owner as Worker, workAs } from '../observe/loop.ts'
 import type { ConnectionKind } from '../observe/wire.ts'
 import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
+import { digest } from '../store/ids.ts'
 import type { AccountRecord } from '../store/records.ts'
-import { withinTime } from '../waits.ts'
-import { connectionFailure } from './failures.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { SessionOptions } from './session-types.ts'
 import type { openSession, Session } from './session/index.ts'
+import type { Names } from './session/names.ts'
 import type { SyncDeps } from './state.ts'
-import type { Credential, MailboxSettings, ProbeFailure, ProbeResult, ProbeStep } from './types.ts'
+import type { Credential, MailboxSettings } from './types.ts'
 
-export interface LoginDeps extends Pick<SessionOptions, 'names'> {
-  readonly sync: SyncDeps
-  readonly sealer: Sealer
+/** What a login needs, of an account or a trial. */
+export interface DialDeps {
+  readonly sync: Pick<SyncDeps, 'config' | 'budget'>
   readonly tokens: Pick<Tokens, 'get' | 'forget'>
   readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
   readonly hostLogins: HostLogins
+}
+
+export interface LoginDeps extends DialDeps {
+  readonly sync: SyncDeps
+  readonly sealer: Sealer
+  readonly tried: TriedSessions
+  /** Folder names that all connections of the account know. */
+  readonly names: Names
   /** Called when a connection is opened; returns the listener of its protocol lines. See observe/wire.ts. */
   readonly lines?: (kind: ConnectionKind) => (line: string) => void
   /** Bounds the accounts that log in, or list their folders after it, at once; developers and hosts take turns. */
@@ -35,7 +42,7 @@ export interface LoginDeps extends Pick<SessionOptions, 'names'> {
 
 export type LoginStage = (stage: 'queued' | 'dialing') => void
 
-interface LoggedIn {
+export interface LoggedIn {
   readonly session: Session
   /** When the session has to be renewed with another access token, in ms since 1970; Infinity = a password. */
   readonly tokenRenewAt: number
@@ -61,23 +68,25 @@ export async function login(
   { signal, hurried, stage }: LoginOptions,
 ): Promise<LoggedIn> {
   stage?.('queued')
-  const { id, developerId, server, username } = account
-  const { sync, sealer, limiter, lines, names } = deps
+  const { id, developerId } = account
+  const { sync, sealer, limiter, tried } = deps
   const credential = openCredential(sealer, account)
-  const entered: Login = { host: server, developerId, username, secret: secretOf(credential) }
+  const entered = loginOf(developerId, account, credential)
+  const bearer = (): Bearer => ({
+    owner: { developerId, part: id },
+    names: deps.names,
+    onLine: deps.lines?.(stage === undefined ? 'commands' : 'mailbox'),
+    onCommand: (kind, seconds) => sync.metrics.imapCommands.observe({ kind }, seconds),
+  })
+  const open = tried.take(account, entered, bearer)
+  if (open !== null) return open
   let begun = false
   const dial = async (either: AbortSignal): Promise<LoggedIn> => {
-    const onLine = lines?.(stage === undefined ? 'commands' : 'mailbox')
     const { tokenRenewAt, ...auth } = await authOf(deps, developerId, credential, (newest) =>
       keepRotated({ sealer, store: sync.store }, account, newest),
     )
-    const opening: Opening = {
-      ...{ mailbox: account, owner: { developerId, part: id }, entered, ...auth },
-      onCommand: (kind, seconds) => sync.metrics.imapCommands.observe({ kind }, seconds),
-      ...(onLine && { onLine }),
-      ...(names && { names }),
-      outcome: (outcome) => sync.metrics.imapLogins.inc({ outcome }),
-    }
+    const outcome = (word: string): void => sync.metrics.imapLogins.inc({ outcome: word })
+    const opening: Opening = { mailbox: account, bearer: bearer(), entered, ...auth, outcome }
     return { session: await openCounted(deps, opening, either), tokenRenewAt }
   }
   const inTurn = async (urgent: boolean, waiting: AbortSignal): Promise<LoggedIn> => {
@@ -108,19 +117,27 @@ export async function login(
   }
 }
 
-interface Opening extends Omit<Auth, 'tokenRenewAt'>, Pick<SessionOptions, 'onLine' | 'onCommand' | 'names'> {
-  readonly mailbox: MailboxSettings
+/** Whose session it is: a trial's becomes the account's. */
+export interface Bearer {
   /** The session draws from this owner's share of the memory budget. */
-  readonly owner: Owner
+  owner: Owner
+  names: Names
+  onLine: SessionOptions['onLine'] | undefined
+  onCommand?: NonNullable<SessionOptions['onCommand']>
+}
+
+interface Opening extends Omit<Auth, 'tokenRenewAt'> {
+  readonly mailbox: MailboxSettings
+  readonly bearer: Bearer
   readonly entered: Login
   /** 'ok', or the class of the failure. */
   readonly outcome?: (outcome: string) => void
 }
 
 /** Opens the session of an account or a trial, and counts the outcome. */
-async function openCounted(
-  { sync: { config, budget }, openSession, hostLogins, limiter }: ProbeDeps,
-  { mailbox, owner, entered, refused, outcome, ...options }: Opening,
+export async function openCounted(
+  { sync: { config, budget }, openSession, hostLogins, limiter }: DialDeps,
+  { mailbox, bearer, entered, auth, refused, outcome }: Opening,
   signal: AbortSignal,
 ): Promise<Session> {
   const { server, port, useSsl, username } = mailbox
@@ -128,17 +145,20 @@ async function openCounted(
     outcome?.(word)
     hostLogins.count(server, word)
   }
-  const settings = {
-    ...{ server, port, useSsl, username },
+  const settings: SessionOptions = {
+    ...{ server, port, useSsl, username, auth },
     plaintext: config.MAILROOM_PLAINTEXT,
     allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
     connectTimeoutMs: config.MAILROOM_CONNECT_TIMEOUT,
     loginTimeoutMs: config.MAILROOM_LOGIN_TIMEOUT,
     commandTimeoutMs: config.MAILROOM_COMMAND_TIMEOUT,
-    take: (bytes: number, how: TakeOptions) => budget.take('literal', owner, bytes, how),
+    take: (bytes: number, how: TakeOptions) => budget.take('literal', bearer.owner, bytes, how),
+    names: { toWire: (path) => bearer.names.toWire(path), fromWire: (wire) => bearer.names.fromWire(wire) },
+    onCommand: (kind, seconds) => bearer.onCommand?.(kind, seconds),
+    ...(bearer.onLine && { onLine: (line: string) => bearer.onLine?.(line) }),
   }
   try {
-    const session = await openSession({ ...settings, ...options }, signal)
+    const session = await openSession(settings, signal)
     count('ok')
     return session
   } catch (error) {
@@ -152,9 +172,9 @@ async function openCounted(
   }
 }
 
-/** The text by which the limiter tells credentials apart. */
-function secretOf(credential: Credential): string {
-  return credential.kind === 'password' ? credential.password : credential.refreshToken
+export function loginOf(developerId: string, { server, username }: MailboxSettings, credential: Credential): Login {
+  const secret = credential.kind === 'password' ? credential.password : credential.refreshToken
+  return { host: server, developerId, username, secret }
 }
 
 interface Auth extends Pick<SessionOptions, 'auth'> {
@@ -163,7 +183,7 @@ interface Auth extends Pick<SessionOptions, 'auth'> {
   readonly refused: () => void
 }
 
-async function authOf(
+export async function authOf(
   { tokens }: Pick<LoginDeps, 'tokens'>,
   developerId: string,
   credential: Credential,
@@ -175,6 +195,54 @@ async function authOf(
   if (rotated !== null) await onRotated({ ...credential, refreshToken: rotated })
   // The provider may end an access token early: the next login requests another one.
   return { auth: { accessToken }, tokenRenewAt: renewAt, refused: () => tokens.forget(developerId, credential) }
+}
+
+/** So long the session of a trial waits for its account, which is stored right after it. */
+const triedMs = 10_000
+const mostTried = 1000
+
+interface Tried extends LoggedIn {
+  readonly bearer: Bearer
+  /** The protocol lines of the login. */
+  readonly lines: readonly string[]
+  /** Whom the connection's work is charged to. */
+  readonly worker: Partial<Worker>
+}
+
+export type TriedSessions = ReturnType<typeof createTriedSessions>
+
+/** Sessions of trial logins, for the accounts that are stored after them: a new mailbox is logged in to once. */
+export function createTriedSessions(ttl = triedMs) {
+  const sessions = new LRUCache<string, Tried>({
+    ...{ maxSize: mostTried, sizeCalculation: () => 1, ttl, ttlAutopurge: true },
+    dispose({ session }, _key, reason) {
+      if (reason !== 'delete') void session.close()
+    },
+  })
+  const keyOf = ({ port, useSsl }: MailboxSettings, { host, developerId, username, secret = '' }: Login): string =>
+    digest(40, developerId, host, port, String(useSsl), username, secret)
+  return {
+    /** Closes the session when no account has taken it in time. */
+    add(mailbox: MailboxSettings, entered: Login, tried: Tried): true {
+      sessions.set(keyOf(mailbox, entered), tried)
+      return true
+    },
+    /** null = there is none. */
+    take(account: MailboxSettings & { readonly id: string }, entered: Login, bearer: () => Bearer): LoggedIn | null {
+      const key = keyOf(account, entered)
+      const tried = sessions.get(key)
+      sessions.delete(key)
+      if (tried === undefined || tried.session.closed) return null
+      Object.assign(tried.worker, { kind: 'account', id: account.id })
+      const { onLine } = Object.assign(tried.bearer, bearer())
+      for (const line of tried.lines) onLine?.(line)
+      return tried
+    },
+    close(): void {
+      for (const { session } of sessions.values()) void session.close()
+      sessions.clear()
+    },
+  }
 }
 
 const minuteMs = 60_000
@@ -210,146 +278,5 @@ export function createHostLogins(now: () => number) {
         if (at > since) counts[outcome] = (counts[outcome] ?? 0) + 1
       return counts
     },
-  }
-}
-
-export interface ProbeDeps extends Pick<LoginDeps, 'openSession' | 'limiter' | 'hostLogins' | 'tokens'> {
-  readonly sync: Pick<SyncDeps, 'config' | 'budget'>
-}
-
-export type Probe = (
-  developerId: string,
-  settings: MailboxSettings,
-  credential: Credential,
-  onStep?: (step: ProbeStep) => void,
-  /** Stores the credential of an account before the login: the provider has ended the former refresh token. */
-  onRotated?: (rotated: Credential) => Promise<void>,
-) => Promise<ProbeResult>
-
-/** Bounds of the log in the answer. */
-const mostLines = 200
-const longestLine = 500
-
-function createLog() {
-  const lines: string[] = []
-  return {
-    add(line: string): void {
-      if (lines.length < mostLines) lines.push(line.length > longestLine ? `${line.slice(0, longestLine)}…` : line)
-    },
-    text: (): string => lines.join('\n'),
-  }
-}
-
-const unknownHostCodes = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
-
-function failureOf(error: AppError): ProbeFailure {
-  const { errno } = error.details
-  if (errno === 'ECONNREFUSED') return 'connection_refused'
-  if (typeof errno === 'string' && unknownHostCodes.has(errno)) return 'host_not_found'
-  if (error.code === 'private_address' || error.code === 'timeout') return error.code
-  return failureClasses.find((name) => name === error.code) ?? 'protocol'
-}
-
-/** Aborts the work's signal and rejects with `timeout` after `ms`. */
-function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const over = new AbortController()
-  return withinTime(ms, work(over.signal), () => {
-    const error = new AppError('timeout', 'the mail server did not answer in time')
-    over.abort(error)
-    throw error
-  })
-}
-
-interface Attempt {
-  readonly developerId: string
-  readonly settings: MailboxSettings
-  readonly credential: Credential
-  readonly log: ReturnType<typeof createLog>
-  readonly onStep: (step: ProbeStep) => void
-  readonly onRotated: (rotated: Credential) => unknown
-}
-
-/** Our own limit on logins; no connection was made. `rejections` 0 = the pace of the host. */
-class TurnMissed extends AppError {
-  constructor(waitMs: number, rejections: number) {
-    const seconds = Math.max(1, Math.ceil(waitMs / 1000))
-    const why =
-      rejections === 0
-        ? 'too many logins to this host at the moment (MAILROOM_LOGINS_PER_MINUTE)'
-        : `the mail server rejected ${rejections} logins of this username within 10 minutes, so it is asked less often`
-    super('throttled', `${why}; try again in ${seconds} s`, { retryAfterMs: seconds * 1000 })
-  }
-}
-
-/** Waits for the turn at the host, half of MAILROOM_CREATE_TIMEOUT at most: the login needs the other half. */
-async function takeTurn({ sync, limiter }: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
-  const login = loginOf(given)
-  const patienceMs = sync.config.MAILROOM_CREATE_TIMEOUT / 2
-  const missedBy = (): TurnMissed => new TurnMissed(limiter.delay(login), limiter.rejections(login))
-  if (limiter.delay(login) > patienceMs) throw missedBy()
-  const missed = AbortSignal.timeout(patienceMs)
-  try {
-    await limiter.enter(login, { urgent: true, signal: AbortSignal.any([signal, missed]) })
-  } catch (error) {
-    // This login has left the queue, and does not delay itself.
-    throw missed.aborted && !signal.aborted ? missedBy() : error
-  }
-}
-
-function loginOf({ developerId, settings: { server, username }, credential }: Attempt): Login {
-  return { host: server, developerId, username, secret: secretOf(credential), check: true }
-}
-
-/** The server's capabilities, after a login and a LIST. */
-async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
-  const { config } = deps.sync
-  const { developerId, settings, credential, log, onStep } = given
-  onStep('finding')
-  const addresses = await resolveGuarded(settings.server, { allowPrivate: config.MAILROOM_ALLOW_PRIVATE, signal })
-  log.add(`# ${settings.server} is ${addresses.map(({ address }) => address).join(', ')}`)
-  const { auth, refused } = await authOf(deps, developerId, credential, given.onRotated)
-  await takeTurn(deps, given, signal)
-  onStep('login')
-  const owner = { developerId, part: 'trials' }
-  const opening = { mailbox: settings, owner, auth, onLine: log.add, entered: loginOf(given), refused }
-  const session = await openCounted(deps, opening, signal)
-  const close = (): void => void session.close()
-  signal.addEventListener('abort', close, { once: true })
-  try {
-    onStep('folders')
-    await session.list({ status: false, most: config.MAILROOM_FOLDERS_MAX })
-    return session.capabilityNames()
-  } finally {
-    signal.removeEventListener('abort', close)
-    close()
-  }
-}
-
-/**
- * The trial login of a new account: address guard, connection, login, LIST, all within MAILROOM_CREATE_TIMEOUT. Only
- * `onRotated` stores anything. Rejects only with failures of this service, such as a store that is away.
- */
-export function createProbe(deps: ProbeDeps): Probe {
-  return async (developerId, settings, credential, onStep = () => undefined, keep = () => Promise.resolve()) => {
-    const log = createLog()
-    let tried: { readonly rotated?: Credential } = {}
-    const onRotated = (rotated: Credential): Promise<void> => {
-      tried = { rotated }
-      return keep(rotated)
-    }
-    const given = { developerId, settings, credential, log, onStep, onRotated }
-    try {
-      const capabilities = await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) =>
-        attempt(deps, given, signal),
-      )
-      return { ok: true, log: log.text(), capabilities, ...tried }
-    } catch (error) {
-      const known = connectionFailure(error)
-      if (known.fault === 'us') throw known
-      log.add(`# ${known.message}`)
-      const ours =
-        known instanceof TurnMissed && known.retryAfterMs !== null ? { retryAfterMs: known.retryAfterMs } : {}
-      return { ok: false, failure: failureOf(known), message: known.message, log: log.text(), ...ours, ...tried }
-    }
   }
 }

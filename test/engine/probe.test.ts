@@ -9,9 +9,12 @@ import { suite, test, type TestContext } from 'node:test'
 import { createBudget } from '../../engine/budget.ts'
 import { readConfig, type Config } from '../../engine/config.ts'
 import { AppError } from '../../engine/errors.ts'
-import { createHostLogins, createProbe, type ProbeDeps } from '../../engine/accounts/login.ts'
+import { createHostLogins, createTriedSessions, loginOf } from '../../engine/accounts/login.ts'
+import { createProbe, type ProbeDeps } from '../../engine/accounts/trial.ts'
 import { createLoginLimiter, type Login } from '../../engine/accounts/login-limiter.ts'
 import { openSession } from '../../engine/accounts/session/index.ts'
+import { createNames } from '../../engine/accounts/session/names.ts'
+import type { Credential } from '../../engine/accounts/types.ts'
 import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
 import { on } from '../support/imap-server/play.ts'
 import { freePort } from '../support/port.ts'
@@ -40,7 +43,8 @@ function probeWith({ config: changed = config, ...change }: Change = {}) {
   const sync = { config: changed, budget: createBudget(2 ** 29) }
   const token = { accessToken: 'token-1', renewAt: 0, rotated: null }
   const hostLogins = createHostLogins(Date.now)
-  return createProbe({ sync, openSession, limiter, hostLogins, ...given(() => Promise.resolve(token)), ...change })
+  const deps = { sync, openSession, limiter, hostLogins, tried: null }
+  return createProbe({ ...deps, ...given(() => Promise.resolve(token)), ...change })
 }
 
 async function serve(t: TestContext, hooks: Hooks = {}) {
@@ -154,6 +158,37 @@ suite('the trial login', () => {
     assert((await probe('dev', settings, withToken)).ok)
   })
 
+  test('its session waits for the account, under the credential that the provider has rotated', async (t) => {
+    const { server, settings } = await serve(t)
+    const token = { accessToken: 'token-1', renewAt: 1, rotated: 'newer' }
+    const tried = createTriedSessions()
+    t.after(() => tried.close())
+    const probe = probeWith({ tried, ...given(() => Promise.resolve(token)) })
+    assert((await probe('dev', settings, withToken)).ok)
+    const bearer = () => ({ owner: { developerId: 'dev', part: 'ann' }, names: createNames(), onLine: undefined })
+    const take = (developerId: string, credential: Credential) =>
+      tried.take({ ...settings, id: 'ann' }, loginOf(developerId, settings, credential), bearer)
+    const newest = { ...withToken, refreshToken: 'newer' }
+    assert.equal(take('dev', withToken), null)
+    assert.equal(take('another', newest), null)
+    const taken = take('dev', newest)
+    assert.equal(taken?.tokenRenewAt, 1)
+    assert.equal(server.connections.length, 1)
+    assert.equal(take('dev', newest), null, 'taken once')
+    await taken.session.close()
+  })
+
+  test('its session is closed when no account takes it, or the service ends', async (t) => {
+    const { server, settings } = await serve(t)
+    for (const ms of [100, 60_000]) {
+      const tried = createTriedSessions(ms)
+      assert((await probeWith({ tried })('dev', settings, withPassword())).ok)
+      assert.equal(server.connections.length, 1)
+      if (ms > 100) tried.close()
+      await until('closed', () => server.connections.length === 0)
+    }
+  })
+
   test('ends in time with a host that hangs at any point', async (t) => {
     const mute = createServer()
     mute.listen(0, '127.0.0.1')
@@ -174,7 +209,9 @@ suite('the trial login', () => {
       },
     }
     const started = performance.now()
-    const results = await Promise.all(settings.map((place) => probeWith(slow)('dev', place, withPassword())))
+    const tried = createTriedSessions()
+    const probe = probeWith({ ...slow, tried })
+    const results = await Promise.all(settings.map((place) => probe('dev', place, withPassword())))
     assert(performance.now() - started < 8000)
     for (const result of results) assert(!result.ok && result.failure === 'timeout')
     const never = given(() => new Promise(() => undefined))

@@ -209,9 +209,11 @@ suite('a server that takes no further connection, while the older IDLE lives', (
 
 test('a call hurries the login of an account that waits for its turn at the host', async (t) => {
   const running = await openAccounts(t, { settings: { MAILROOM_LOGINS_PER_MINUTE: '3' } })
-  const { account, accounts } = running
+  const { account, accounts, server } = running
+  server.addUser('bob')
   // Others keep a distance of 5 s to it.
-  const checked = await accounts.probe(account.developerId, account, { kind: 'password', password: 'secret' })
+  const another = { ...account, username: 'bob' }
+  const checked = await accounts.probe(account.developerId, another, { kind: 'password', password: 'secret' })
   assert(checked.ok)
   accounts.start(account)
   await running.tagged('queued')
