@@ -7,6 +7,7 @@ import type { ActorView } from '../observe/steps.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { conditionOf } from '../store/rows.ts'
 import { retryAt } from './sync.ts'
+import { refusedIn } from './write.ts'
 import type { FolderLooks } from './types.ts'
 
 /** Adds a full stop, unless the words end with one, as messages of mail servers do. */
@@ -109,11 +110,12 @@ const mostQuarantined = 200
 export function quarantineOf(config: Config, folders: readonly FolderRecord[]): QuarantinedMessage[] {
   const all = folders.flatMap((folder) => {
     const { cursor } = folder
-    return (cursor?.quarantined ?? []).map((uid, place) => ({
+    if (cursor === null) return []
+    return refusedIn(cursor).map((uid, place) => ({
       folder: folderName(folder),
       uid,
-      reason: cursor?.refusals?.[uid] ?? 'not known',
-      nextTryAt: cursor === null ? 0 : retryAt(config, cursor, place),
+      reason: cursor.refusals?.[uid] ?? '',
+      nextTryAt: retryAt(config, cursor, place),
     }))
   })
   return all.sort((one, other) => one.nextTryAt - other.nextTryAt).slice(0, mostQuarantined)
@@ -156,13 +158,12 @@ function absenceFrom(folder: FolderRecord, isWatched: boolean): string[] {
     ? [`${name} was refused ${failures} times in a row: it is tried again at ${utc(parkedUntil)}.`]
     : []
   if (cursor === null) return [...words, `${name} was not opened yet.`]
-  const { syncedAt, comparedAt, backfillBelow, quarantined } = cursor
+  const { syncedAt, comparedAt, backfillBelow } = cursor
+  const { length: refused } = refusedIn(cursor)
   return [
     ...words,
     ...(backfillBelow > 1 ? [`${name}: its older mail is still being read.`] : []),
-    ...(quarantined.length > 0
-      ? [`${name}: the mail server did not give ${quarantined.length} messages; they are asked for again.`]
-      : []),
+    ...(refused > 0 ? [`${name}: the mail server did not give ${refused} messages; they are asked for again.`] : []),
     ...(name === 'INBOX' && isWatched
       ? []
       : [`${name} was read last at ${utc(syncedAt ?? comparedAt)}: what lay there then is in the index.`]),

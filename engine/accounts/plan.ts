@@ -4,7 +4,8 @@
  * A message is live when its UID lies at or above the folder's cursor, or when a comparison finds it missing from the
  * index. Live messages make changes. Messages that lay in the folder when it was first selected are history, and make
  * none. Exceptions: while a folder is read anew, unknown messages that arrived since make changes; so do, in a folder
- * that appeared after the initial sync, messages known from elsewhere and new mail; so does mail at a UID given again.
+ * that appeared after the initial sync, messages known from elsewhere and new mail; so does mail that came since the
+ * account was added, at a UID below those of the first opening.
  */
 import { changeId, messageId } from '../store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
@@ -104,7 +105,8 @@ function isReported(
   const { receivedAt } = message.facts
   if (remapSince !== undefined) return isFirst(before, id) && receivedAt >= remapSince
   if (appearedAt !== undefined) return isKnownBesides(folder, before) || receivedAt >= appearedAt
-  return source === 'live' && !isBack(folder, before) && receivedAt >= watchedSince(context.account)
+  const isNews = source === 'live' && receivedAt >= watchedSince(context.account)
+  return isNews && (isFirst(before, id) || !isBack(folder, before))
 }
 
 /** Whether the message has left this folder, and that has not been reported. */

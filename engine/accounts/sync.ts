@@ -28,6 +28,7 @@ import {
   type InAccount,
   moveCursor,
   quarantine,
+  refusedIn,
   storeRead,
   type SyncContext,
 } from './write.ts'
@@ -308,13 +309,15 @@ export function isRetryDue({ now, config }: SyncDeps, cursor: FolderCursor): boo
   return cursor.quarantined.length > 0 && now() >= retryAt(config, cursor, 0)
 }
 
-/** When the message at this place of the quarantine is due, in ms since 1970; the folder's next reading tries it. */
+/** When the message at this place of the refused ones is due, in ms since 1970; the folder's next reading tries it. */
 export function retryAt(config: SyncDeps['config'], { retriedAt = 0 }: FolderCursor, place: number): number {
   return retriedAt + (1 + Math.floor(place / retriedMost)) * Math.min(retryMs, config.MAILROOM_FLAG_COMPARE)
 }
 
-/** Tries the messages at the front of the quarantine; a message that fails again goes to its end. */
-async function retryQuarantined(context: FolderContext, { quarantined }: FolderCursor): Promise<void> {
-  await readMissing(context, quarantined.slice(0, retriedMost))
+/** Tries the refused messages at the front of the quarantine; a message that fails again goes to its end. */
+async function retryQuarantined(context: FolderContext, cursor: FolderCursor): Promise<void> {
+  const refused = refusedIn(cursor)
+  const unasked = cursor.quarantined.filter((uid) => !refused.includes(uid))
+  await readMissing(context, [...unasked, ...refused.slice(0, retriedMost)])
   await moveCursor(context, (cursor) => ({ ...cursor, retriedAt: context.deps.now() }))
 }

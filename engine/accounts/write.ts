@@ -67,6 +67,11 @@ export function* batchesOf<T>({ config }: SyncDeps, all: readonly T[]): Generato
 
 const quarantineMax = 1000
 
+/** Quarantined UIDs that the server was asked for in vain, in the order of their tries; the others are due at once. */
+export function refusedIn({ quarantined, refusals = {} }: FolderCursor): number[] {
+  return quarantined.filter((uid) => uid in refusals)
+}
+
 /** Quarantines the poison at the end. `asked`: UIDs of this reading, which leave the quarantine unless poison. */
 export function quarantine(
   { quarantined: before, refusals: earlier }: FolderCursor,

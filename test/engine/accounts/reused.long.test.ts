@@ -219,6 +219,26 @@ test('a UID that was noted, and not read because the worker died: the next poll 
   assert.deepEqual(await createFolderPoll(next.context).list(), [])
 })
 
+test('a connection that ends while many such UIDs are read: the next one reads them all', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'Archive', 30)
+  const worker = await started(stage)
+  const uids = Array.from({ length: 25 }, (_, index) => index + 1)
+  stage.server.expunge('ann', 'Archive', ...uids)
+  await worker.catchUp('Archive')
+  for (const uid of uids) put(stage.server, 'Archive', uid, letter(`n${uid}`))
+  stage.server.hooks = { command: ({ text }) => (/UID FETCH 1:25 /.test(text) ? { close: 'reset' } : undefined) }
+  await assert.rejects(worker.catchUp('Archive'), { code: 'network' })
+  stage.server.hooks = {}
+  const next = await stage.work()
+  await next.catchUp('Archive')
+  assert.deepEqual(
+    (await stage.story()).filter((line) => line.startsWith('received')).sort(),
+    uids.map((uid) => `received n${uid} Archive`).sort(),
+  )
+  assert.deepEqual((await stage.folder('Archive')).cursor?.quarantined, [])
+})
+
 test('a mailbox that was exchanged while nobody watched, and has the same counts: found after the reconnection', async (t) => {
   for (const capabilities of [fullCapabilities.filter((name) => name !== 'CONDSTORE'), plainCapabilities]) {
     const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'Archive', 3, 'a'))
