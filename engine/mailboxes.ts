@@ -139,7 +139,7 @@ async function createUser(
     await deps.undo.creation({ userId: user.id }, users.create(user), () => users.remove(user.id))
     return { ok: true, value: { user, account: null } }
   }
-  const tried = await tryMailbox(deps, developer.id, input.account, steps)
+  const tried = await tryMailbox(deps, user, input.account, steps)
   if (!tried.ok) return tried
   const account = newAccount(deps, user, tried.value, { id: newId(), label: labelOf(input.account) })
   const facts = { userId: user.id, accountId: account.id }
@@ -172,7 +172,7 @@ async function createAccount(
   steps: ConnectSteps,
 ): Promise<Created<AccountRecord>> {
   checkAddress(deps.config, user.emailAddresses, input.email)
-  const tried = await tryMailbox(deps, user.developerId, input, steps)
+  const tried = await tryMailbox(deps, user, input, steps)
   if (!tried.ok) return tried
   const id = newId()
   await steps.claim?.({ userId: user.id, accountId: id })
@@ -194,11 +194,12 @@ async function checkUrls(deps: Deps, edit: Pick<AccountEdit, 'statusCallbackUrl'
 
 /**
  * Tries the login, and returns the input with the credential after it, which the provider may have rotated. `owner`:
- * the account whose stored credential is tried; it stores a rotated credential even when the login fails.
+ * the account whose stored credential is tried; it stores a rotated credential even when the login fails. The session
+ * stays open when the account is one of this node.
  */
 async function tryMailbox(
   deps: Deps,
-  developerId: string,
+  { id, developerId }: Pick<UserRecord, 'id' | 'developerId'>,
   input: AccountInput,
   { onStep }: ConnectSteps,
   owner: AccountRecord | null = null,
@@ -209,8 +210,9 @@ async function tryMailbox(
     if (provider === null)
       throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
   }
-  const keep = owner === null ? undefined : (newest: Credential) => keepRotated(deps, owner, newest)
-  const probe = await deps.accounts.probe(developerId, input, input.credential, onStep, keep)
+  const onRotated = owner === null ? undefined : (newest: Credential) => keepRotated(deps, owner, newest)
+  const staysOpen = deps.store.nodes.owns(id)
+  const probe = await deps.accounts.probe(developerId, input, input.credential, { onStep, onRotated, staysOpen })
   const { rotated: credential = input.credential } = probe
   if (probe.ok) return { ok: true, value: { ...input, credential } }
   if (probe.failure === 'private_address')
@@ -320,7 +322,8 @@ async function editAccount(
   const callbacks = { statusCallbackUrl: edit.statusCallbackUrl ?? null, options: edit.options ?? {} }
   if (reconnects) {
     const input = { ...settings, email: account.email, credential, ...callbacks }
-    const tried = await tryMailbox(deps, account.developerId, input, steps, given === undefined ? account : null)
+    const user = { id: account.userId, developerId: account.developerId }
+    const tried = await tryMailbox(deps, user, input, steps, given === undefined ? account : null)
     if (!tried.ok) return tried
     if (edit.credential !== undefined) given = tried.value.credential
   } else await checkUrls(deps, edit)

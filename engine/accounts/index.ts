@@ -31,13 +31,13 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
   const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
   const deps = runtimeDeps(sync, { sealer, tokens }, uses)
   const pool = createPool(deps)
-  const check = createProbe({ ...deps, tried: null })
+  const probe = createProbe(deps)
   const { registry } = pool
   const { send, ...owned } = createOwned(sync, pool)
   const { wake } = owned
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
-    probe: createProbe(deps),
+    probe,
     ...owned,
     async stopAll(): Promise<void> {
       deps.tried.close()
@@ -59,7 +59,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
       checkReconnect(account, registry.view(accountId))
       wake(accountId)
     },
-    checkNow: (accountId: string) => checkNow({ sync, sealer, probe: check, registry }, accountId),
+    checkNow: (accountId: string) => checkNow({ sync, sealer, probe, registry }, accountId),
     settled: (account: AccountRecord) => settled({ sync, registry }, account),
     view: (accountId: string) => registry.view(accountId),
     /** While it is watched: what came into other folders than INBOX before `until` is in the index. */

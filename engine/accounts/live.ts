@@ -117,8 +117,8 @@ export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, acc
   const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
   const account = await sync.store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
-  const keep = (newest: Credential) => keepRotated({ sealer, store: sync.store }, account, newest)
-  const result = await probe(account.developerId, account, openCredential(sealer, account), undefined, keep)
+  const onRotated = (newest: Credential) => keepRotated({ sealer, store: sync.store }, account, newest)
+  const result = await probe(account.developerId, account, openCredential(sealer, account), { onRotated })
   // Our own limit on logins is no outcome of the check.
   if (!result.ok && result.retryAfterMs !== undefined)
     throw new AppError('throttled', result.message, { retryAfterMs: result.retryAfterMs })

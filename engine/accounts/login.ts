@@ -78,15 +78,18 @@ export async function login(
     onLine: deps.lines?.(stage === undefined ? 'commands' : 'mailbox'),
     onCommand: (kind, seconds) => sync.metrics.imapCommands.observe({ kind }, seconds),
   })
+  const counted = (outcome: string): void => sync.metrics.imapLogins.inc({ outcome })
   const open = tried.take(account, entered, bearer)
-  if (open !== null) return open
+  if (open !== null) {
+    counted('ok')
+    return open
+  }
   let begun = false
   const dial = async (either: AbortSignal): Promise<LoggedIn> => {
     const { tokenRenewAt, ...auth } = await authOf(deps, developerId, credential, (newest) =>
       keepRotated({ sealer, store: sync.store }, account, newest),
     )
-    const outcome = (word: string): void => sync.metrics.imapLogins.inc({ outcome: word })
-    const opening: Opening = { mailbox: account, bearer: bearer(), entered, ...auth, outcome }
+    const opening: Opening = { mailbox: account, bearer: bearer(), entered, ...auth, outcome: counted }
     return { session: await openCounted(deps, opening, either), tokenRenewAt }
   }
   const inTurn = async (urgent: boolean, waiting: AbortSignal): Promise<LoggedIn> => {
@@ -219,13 +222,20 @@ export function createTriedSessions(ttl = triedMs) {
       if (reason !== 'delete') void session.close()
     },
   })
+  let isClosed = false
   const keyOf = ({ port, useSsl }: MailboxSettings, { host, developerId, username, secret = '' }: Login): string =>
     digest(40, developerId, host, port, String(useSsl), username, secret)
   return {
-    /** Closes the session when no account has taken it in time. */
-    add(mailbox: MailboxSettings, entered: Login, tried: Tried): true {
-      sessions.set(keyOf(mailbox, entered), tried)
-      return true
+    /** Closes the session when no account has taken it in time. false = the service ends: it is not kept. */
+    add(mailbox: MailboxSettings, entered: Login, tried: Tried): boolean {
+      if (!isClosed) sessions.set(keyOf(mailbox, entered), tried)
+      return !isClosed
+    },
+    async drop(mailbox: MailboxSettings, entered: Login): Promise<void> {
+      const key = keyOf(mailbox, entered)
+      const tried = sessions.get(key)
+      sessions.delete(key)
+      await tried?.session.close()
     },
     /** null = there is none. */
     take(account: MailboxSettings & { readonly id: string }, entered: Login, bearer: () => Bearer): LoggedIn | null {
@@ -239,6 +249,7 @@ export function createTriedSessions(ttl = triedMs) {
       return tried
     },
     close(): void {
+      isClosed = true
       for (const { session } of sessions.values()) void session.close()
       sessions.clear()
     },

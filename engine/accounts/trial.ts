@@ -13,17 +13,22 @@ import { createNames } from './session/names.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult, ProbeStep } from './types.ts'
 
 export interface ProbeDeps extends DialDeps {
-  /** Keeps the session for the account; null = it is closed. */
-  readonly tried: Pick<TriedSessions, 'add'> | null
+  readonly tried: Pick<TriedSessions, 'add' | 'drop'>
+}
+
+interface ProbeOptions {
+  readonly onStep?: ((step: ProbeStep) => void) | undefined
+  /** Stores the credential of an account before the login: the provider has ended the former refresh token. */
+  readonly onRotated?: ((rotated: Credential) => Promise<void>) | undefined
+  /** The session stays open for the account, which takes it over. */
+  readonly staysOpen?: boolean
 }
 
 export type Probe = (
   developerId: string,
   settings: MailboxSettings,
   credential: Credential,
-  onStep?: (step: ProbeStep) => void,
-  /** Stores the credential of an account before the login: the provider has ended the former refresh token. */
-  onRotated?: (rotated: Credential) => Promise<void>,
+  options?: ProbeOptions,
 ) => Promise<ProbeResult>
 
 /** Bounds of the log in the answer. */
@@ -68,6 +73,7 @@ interface Attempt {
   readonly log: ReturnType<typeof createLog>
   readonly onStep: (step: ProbeStep) => void
   readonly onRotated: (rotated: Credential) => unknown
+  readonly staysOpen: boolean
 }
 
 /** Our own limit on logins; no connection was made. `rejections` 0 = the pace of the host. */
@@ -109,6 +115,9 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
     return given.onRotated(rotated)
   })
   const entered = { ...loginOf(developerId, settings, credential), check: true }
+  const kept = loginOf(developerId, settings, newest)
+  // Some servers allow a mailbox one connection.
+  await deps.tried.drop(settings, kept)
   await takeTurn(deps, entered, signal)
   onStep('login')
   const bearer: Bearer = { owner: { developerId, part: 'trials' }, names: createNames(), onLine: log.add }
@@ -121,8 +130,7 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
     onStep('folders')
     await session.list({ status: false, most: config.MAILROOM_FOLDERS_MAX })
     const lines = log.lines.filter((line) => !line.startsWith('#'))
-    const tried = { session, tokenRenewAt, bearer, lines, worker }
-    isKept = deps.tried?.add(settings, loginOf(developerId, settings, newest), tried) === true
+    isKept = given.staysOpen && deps.tried.add(settings, kept, { session, tokenRenewAt, bearer, lines, worker })
     return session.capabilityNames()
   } finally {
     signal.removeEventListener('abort', close)
@@ -135,14 +143,15 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
  * `onRotated` stores anything. Rejects only with failures of this service, such as a store that is away.
  */
 export function createProbe(deps: ProbeDeps): Probe {
-  return async (developerId, settings, credential, onStep = () => undefined, keep = () => Promise.resolve()) => {
+  return async (developerId, settings, credential, options = {}) => {
+    const { onStep = () => undefined, onRotated: keep = () => Promise.resolve(), staysOpen = false } = options
     const log = createLog()
     let tried: { readonly rotated?: Credential } = {}
     const onRotated = (rotated: Credential): Promise<void> => {
       tried = { rotated }
       return keep(rotated)
     }
-    const given = { developerId, settings, credential, log, onStep, onRotated }
+    const given = { developerId, settings, credential, log, onStep, onRotated, staysOpen }
     try {
       const capabilities = await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) =>
         attempt(deps, given, signal),

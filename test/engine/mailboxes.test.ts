@@ -53,7 +53,7 @@ async function openRig(
         store.developers.edit(of.id, { statusCallbackUrl: url }).then((one) => one ?? assert.fail()),
     },
     accounts: {
-      async probe(_developer, _settings, _credential, _onStep, onRotated) {
+      async probe(_developer, _settings, _credential, { onRotated } = {}) {
         const result = await (typeof probe === 'function' ? probe() : probe)
         if (result.rotated !== undefined) await onRotated?.(result.rotated)
         return result

@@ -43,7 +43,7 @@ function probeWith({ config: changed = config, ...change }: Change = {}) {
   const sync = { config: changed, budget: createBudget(2 ** 29) }
   const token = { accessToken: 'token-1', renewAt: 0, rotated: null }
   const hostLogins = createHostLogins(Date.now)
-  const deps = { sync, openSession, limiter, hostLogins, tried: null }
+  const deps = { sync, openSession, limiter, hostLogins, tried: createTriedSessions() }
   return createProbe({ ...deps, ...given(() => Promise.resolve(token)), ...change })
 }
 
@@ -144,7 +144,7 @@ suite('the trial login', () => {
     }
     const keep = (credential: unknown): Promise<void> => Promise.resolve(void said.push(credential))
     const probe = probeWith({ ...rotating, openSession })
-    await assert.rejects(probe('dev', settings, withToken, undefined, keep), { code: 'busy' })
+    await assert.rejects(probe('dev', settings, withToken, { onRotated: keep }), { code: 'busy' })
     assert.deepEqual(said, [{ ...withToken, refreshToken: 'refresh-2' }, 'login'])
   })
 
@@ -164,7 +164,7 @@ suite('the trial login', () => {
     const tried = createTriedSessions()
     t.after(() => tried.close())
     const probe = probeWith({ tried, ...given(() => Promise.resolve(token)) })
-    assert((await probe('dev', settings, withToken)).ok)
+    assert((await probe('dev', settings, withToken, { staysOpen: true })).ok)
     const bearer = () => ({ owner: { developerId: 'dev', part: 'ann' }, names: createNames(), onLine: undefined })
     const take = (developerId: string, credential: Credential) =>
       tried.take({ ...settings, id: 'ann' }, loginOf(developerId, settings, credential), bearer)
@@ -182,9 +182,13 @@ suite('the trial login', () => {
     const { server, settings } = await serve(t)
     for (const ms of [100, 60_000]) {
       const tried = createTriedSessions(ms)
-      assert((await probeWith({ tried })('dev', settings, withPassword())).ok)
-      assert.equal(server.connections.length, 1)
+      const probe = () => probeWith({ tried })('dev', settings, withPassword(), { staysOpen: true })
+      assert((await probe()).ok)
+      assert((await probe()).ok)
+      assert.equal(server.connections.length, 1, 'a further trial ends the session of the one before')
       if (ms > 100) tried.close()
+      await until('closed', () => server.connections.length === 0)
+      if (ms > 100) assert((await probe()).ok)
       await until('closed', () => server.connections.length === 0)
     }
   })
@@ -209,9 +213,9 @@ suite('the trial login', () => {
       },
     }
     const started = performance.now()
-    const tried = createTriedSessions()
-    const probe = probeWith({ ...slow, tried })
-    const results = await Promise.all(settings.map((place) => probe('dev', place, withPassword())))
+    const probe = probeWith(slow)
+    const open = { staysOpen: true }
+    const results = await Promise.all(settings.map((place) => probe('dev', place, withPassword(), open)))
     assert(performance.now() - started < 8000)
     for (const result of results) assert(!result.ok && result.failure === 'timeout')
     const never = given(() => new Promise(() => undefined))

@@ -12,7 +12,8 @@ async function tried(t: TestContext, prepare: (running: Running) => void = () =>
   const running = await openAccounts(t)
   prepare(running)
   const { accounts, account } = running
-  const result = await accounts.probe(account.developerId, account, { kind: 'password', password: 'secret' })
+  const password = { kind: 'password', password: 'secret' } as const
+  const result = await accounts.probe(account.developerId, account, password, { staysOpen: true })
   assert(result.ok)
   return running
 }
