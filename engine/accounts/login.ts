@@ -225,23 +225,23 @@ export function createTriedSessions(ttl = triedMs) {
   let isClosed = false
   const keyOf = ({ port, useSsl }: MailboxSettings, { host, developerId, username, secret = '' }: Login): string =>
     digest(40, developerId, host, port, String(useSsl), username, secret)
+  const remove = (mailbox: MailboxSettings, entered: Login): Tried | undefined => {
+    const key = keyOf(mailbox, entered)
+    const tried = sessions.get(key)
+    sessions.delete(key)
+    return tried
+  }
   return {
     /** Closes the session when no account has taken it in time. false = the service ends: it is not kept. */
     add(mailbox: MailboxSettings, entered: Login, tried: Tried): boolean {
       if (!isClosed) sessions.set(keyOf(mailbox, entered), tried)
       return !isClosed
     },
-    async drop(mailbox: MailboxSettings, entered: Login): Promise<void> {
-      const key = keyOf(mailbox, entered)
-      const tried = sessions.get(key)
-      sessions.delete(key)
-      await tried?.session.close()
-    },
+    /** Closes the session now. */
+    drop: async (mailbox: MailboxSettings, entered: Login): Promise<void> => remove(mailbox, entered)?.session.close(),
     /** null = there is none. */
     take(account: MailboxSettings & { readonly id: string }, entered: Login, bearer: () => Bearer): LoggedIn | null {
-      const key = keyOf(account, entered)
-      const tried = sessions.get(key)
-      sessions.delete(key)
+      const tried = remove(account, entered)
       if (tried === undefined || tried.session.closed) return null
       Object.assign(tried.worker, { kind: 'account', id: account.id })
       const { onLine } = Object.assign(tried.bearer, bearer())
