@@ -225,7 +225,7 @@ export async function readMissing(context: FolderContext, uids: readonly number[
   }
 }
 
-/** Takes out what the index had at UIDs that are to be read again. What has the folder's generation was read since. */
+/** Takes out the placements at UIDs that are to be read again; those of the folder's generation were read since. */
 async function takeFormer(context: FolderContext, uids: readonly number[]): Promise<void> {
   const { generation = 0 } = cursorOf(context)
   const former = (await knownAt(context, uids)).values().filter((one) => (one.generation ?? 0) !== generation)

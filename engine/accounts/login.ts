@@ -120,7 +120,7 @@ export async function login(
   }
 }
 
-/** Whose session it is: a trial's becomes the account's. */
+/** The holder of a session: a trial, then its account. */
 export interface Bearer {
   /** The session draws from this owner's share of the memory budget. */
   owner: Owner
@@ -200,7 +200,7 @@ export async function authOf(
   return { auth: { accessToken }, tokenRenewAt: renewAt, refused: () => tokens.forget(developerId, credential) }
 }
 
-/** So long the session of a trial waits for its account, which is stored right after it. */
+/** The session of a trial waits this long for its account, which is stored right after it. */
 const triedMs = 10_000
 const mostTried = 1000
 
@@ -208,7 +208,7 @@ interface Tried extends LoggedIn {
   readonly bearer: Bearer
   /** The protocol lines of the login. */
   readonly lines: readonly string[]
-  /** Whom the connection's work is charged to. */
+  /** The connection's work is charged to this owner. */
   readonly worker: Partial<Worker>
 }
 
@@ -239,7 +239,7 @@ export function createTriedSessions(ttl = triedMs) {
     },
     /** Closes the session now. */
     drop: async (mailbox: MailboxSettings, entered: Login): Promise<void> => remove(mailbox, entered)?.session.close(),
-    /** null = there is none. */
+    /** null = no session waits for the account. */
     take(account: MailboxSettings & { readonly id: string }, entered: Login, bearer: () => Bearer): LoggedIn | null {
       const tried = remove(account, entered)
       if (tried === undefined || tried.session.closed) return null
