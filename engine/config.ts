@@ -227,7 +227,7 @@ const keys = {
 
   MAILROOM_LOGINS_PER_MINUTE: [
     integerKey(50, 0, 1e6),
-    'new IMAP logins per host and minute, in shares by developer; 0 = no limit. A login that an API call waits for goes first',
+    'new IMAP logins per host and minute, a fifth of them at once; developers take turns; 0 = no limit. A login that an API call waits for goes first',
   ],
   MAILROOM_CONNECT_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: TCP, TLS and greeting'],
   MAILROOM_LOGIN_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: login'],

@@ -23,6 +23,8 @@ export interface FairQueue {
    * does, with `timeout` at the deadline, and with the reason of `signal` while it waits for a place.
    */
   run<T>(asked: Asked, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
+  /** Work that has a place, or will have one before this if all ends one by one: as many at most. */
+  ahead(asked: Pick<Asked, 'developerId' | 'urgent'>): number
   /** Work without a place. */
   readonly waiting: number
   /** Developers with work. */
@@ -33,10 +35,14 @@ export interface FairQueueOptions {
   readonly places: number
   /** Most places of one developer. Default: all. */
   readonly perDeveloper?: number
-  readonly deadlineMs: number
+  /** Default: none. */
+  readonly deadlineMs?: number
   /** Message of the `timeout` error. */
-  readonly late: string
+  readonly late?: string
 }
+
+/** As long as a timer can be. */
+const never = 2 ** 31 - 1
 
 type Begin = () => void
 
@@ -64,7 +70,7 @@ class Queue implements FairQueue {
   #waiting = 0
 
   constructor(options: FairQueueOptions) {
-    this.#options = { perDeveloper: Infinity, ...options }
+    this.#options = { perDeveloper: Infinity, deadlineMs: never, late: '', ...options }
     this.#spare = Math.ceil(options.places / 2)
   }
 
@@ -89,6 +95,13 @@ class Queue implements FairQueue {
       this.#tidy(asked.developerId, own)
       this.#advance()
     }
+  }
+
+  ahead({ developerId, urgent }: Pick<Asked, 'developerId' | 'urgent'>): number {
+    const own = this.#developers.get(developerId)
+    const before = own === undefined ? 0 : urgent ? waitingIn(own.urgent) : own.waiting
+    const others = this.#developers.values().filter((one) => one !== own)
+    return this.#held + before + others.reduce((sum, { waiting }) => sum + Math.min(waiting, before + 1), 0)
   }
 
   async #timed<T>(work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -177,6 +190,10 @@ class Queue implements FairQueue {
   #tidy(developerId: string, own: DeveloperWork): void {
     if (own.held + own.waiting === 0 && this.#developers.get(developerId) === own) this.#developers.delete(developerId)
   }
+}
+
+function waitingIn(keys: Keys): number {
+  return keys.values().reduce((sum, { size }) => sum + size, 0)
 }
 
 /** Takes the first work of the next key, and moves the key to the end. */

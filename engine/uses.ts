@@ -5,9 +5,9 @@
 import type { Nodes } from './store/slots.ts'
 
 /**
- * Names are developers, addresses, addresses with keys, or developers with hosts. `streams` is the number of open ones.
+ * Names are developers, addresses, addresses with keys, or hosts. `streams` is the number of open ones.
  */
-export type UseKind = 'calls' | 'forms' | 'wrong key' | 'right key' | 'login' | 'check' | 'streams'
+export type UseKind = 'calls' | 'forms' | 'wrong key' | 'right key' | 'login' | 'streams'
 
 /** `from`: id of the counting node. */
 type UseListener = (name: string, by: number, from: string) => void

@@ -27,7 +27,7 @@ const shortestPage = 10
 export interface BackgroundOptions {
   readonly host: KnownHost
   /** Bounds how many accounts backfill at once; a place is for one page. */
-  readonly backfilling: FairQueue
+  readonly backfilling: Pick<FairQueue, 'run'>
   /** Called once per actor, when every folder is complete. */
   readonly onComplete: () => Promise<void>
 }
@@ -41,7 +41,7 @@ interface Place {
 type Turn = Omit<Asked, 'urgent'>
 
 /** Places in a queue, one at a time. `wake` is called when a place comes, and when it has ended. */
-export function createPlaces(turn: Turn, queue: FairQueue, wake: () => void, signal: AbortSignal) {
+export function createPlaces(turn: Turn, queue: Pick<FairQueue, 'run'>, wake: () => void, signal: AbortSignal) {
   let place: Place | null = null
   let isAsked = false
   const hold = async (late: AbortSignal): Promise<void> => {

@@ -114,7 +114,7 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
     newest = rotated
     return given.onRotated(rotated)
   })
-  const entered = { ...loginOf(developerId, settings, credential), check: true }
+  const entered = loginOf(developerId, settings, credential)
   const kept = loginOf(developerId, settings, newest)
   // Some servers allow a mailbox one connection.
   await deps.tried.drop(settings, kept)

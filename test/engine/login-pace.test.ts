@@ -59,8 +59,8 @@ suite('the pace of logins', () => {
         const entered = await times(t, nodesOf(t, count), 200 / count, urgent)
         const most = Math.max(...entered.map((at) => entered.filter((one) => one >= at && one < at + minuteMs).length))
         assert.ok(most <= perMinute * 1.1, `${most} logins within a minute`)
-        // A developer who is alone has the whole number; the first minute is filled within the ramp.
-        assert.ok(entered.length >= 3 * perMinute * 0.9, `${entered.length} logins within three minutes`)
+        // A fifth of the number may begin at once; the others begin evenly.
+        assert.ok(entered.length >= 3 * perMinute * 0.8, `${entered.length} logins within three minutes`)
       })
 
   test('is no other for a node whose neighbours log in nowhere', async (t) => {

@@ -14,8 +14,10 @@ import { accountId, fill, letter, openStage } from './stage.ts'
 const count = 5
 const host = createHosts().of('mail.example.com')
 
+type Queue = Pick<FairQueue, 'run'>
+
 interface Options {
-  readonly backfilling?: FairQueue
+  readonly backfilling?: Queue
   readonly onComplete?: () => Promise<void>
 }
 
@@ -43,9 +45,7 @@ test('each page of old mail has a place, which the account asks for in its own n
   for (const path of ['INBOX', 'Archive']) await catchUp(path)
   const asked: Asked[] = []
   const queue = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
-  const backfilling: FairQueue = {
-    waiting: 0,
-    developers: 1,
+  const backfilling: Queue = {
     run(who, work, signal) {
       asked.push(who)
       return queue.run(who, work, signal)
@@ -73,9 +73,7 @@ test('a place that comes when nothing is left to read is given back', async (t) 
   const { context, state, catchUp, readAll } = await stage.work()
   for (const path of state.folders.values().map((folder) => folder.path)) await catchUp(path)
   const given = Promise.withResolvers<unknown>()
-  const backfilling: FairQueue = {
-    waiting: 0,
-    developers: 1,
+  const backfilling: Queue = {
     async run(_who, work) {
       await readAll()
       const answer = await work(new AbortController().signal)
@@ -161,9 +159,7 @@ suite('what is read at once, not at the next poll', () => {
     const { state, context, catchUp } = await stage.work()
     for (const path of ['INBOX', 'Archive', 'Old']) await catchUp(path)
     const asked = Promise.withResolvers<undefined>()
-    const taken: FairQueue = {
-      waiting: 1,
-      developers: 1,
+    const taken: Queue = {
       run: (_who, _work, signal) =>
         new Promise((_resolve, reject) => {
           asked.resolve(undefined)

@@ -77,11 +77,14 @@ export async function watchingAccounts(
 export const bobId = 'e'.repeat(24)
 
 /** An account on the same host, not started. */
-export async function createBob(running: Running): Promise<AccountRecord> {
-  running.server.addUser('bob')
-  const sealedCredential = sealCredential(sealer, bobId, { kind: 'password', password: 'secret' })
-  const names = { id: bobId, label: 'bob::mail', email: 'bob@mail.example', username: 'bob' }
-  const bob = { ...running.account, ...names, sealedCredential }
-  await running.store.accounts.create(bob)
-  return bob
+export const createBob = (running: Running): Promise<AccountRecord> => createAnother(running, bobId, 'bob')
+
+/** `id`: 24 hexadecimal digits. */
+export async function createAnother(running: Running, id: string, username: string): Promise<AccountRecord> {
+  running.server.addUser(username)
+  const sealedCredential = sealCredential(sealer, id, { kind: 'password', password: 'secret' })
+  const names = { id, label: `${username}::mail`, email: `${username}@mail.example`, username }
+  const another = { ...running.account, ...names, sealedCredential }
+  await running.store.accounts.create(another)
+  return another
 }
