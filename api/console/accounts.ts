@@ -11,12 +11,7 @@ import { trailCards } from './trail.ts'
 import { card, choose, developerFilter, developerLink, facts, field, link, moment, named, nextWords } from './parts.ts'
 import { pill, scrolling, searchedList, select, shownOnce, since, steps, strip, table } from './parts.ts'
 
-const ages = [
-  ['60', 'a minute'],
-  ['600', '10 minutes'],
-  ['3600', 'an hour'],
-  ['86400', 'a day'],
-] as const
+const ages = Object.entries({ 'a minute': '60', '10 minutes': '600', 'an hour': '3600', 'a day': '86400' })
 
 const pageOf = (id: string): string => `/console/accounts/${id}`
 

@@ -23,12 +23,12 @@ import { ordinal, receiver, scrolling, searchedList, select, stackedBars, table,
 
 const logPath = '/console/deliveries'
 
-const times = [
-  ['3600', 'last hour'],
-  ['86400', 'last day'],
-  ['604800', 'last 7 days'],
-  ['2592000', 'last 30 days'],
-] as const
+const times = Object.entries({
+  'last hour': '3600',
+  'last day': '86400',
+  'last 7 days': '604800',
+  'last 30 days': '2592000',
+})
 
 export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const log = await deliveryLog(visit.engine, values)

@@ -30,7 +30,7 @@ interface Streams {
 }
 
 export function eventsRoute(pages: readonly Page[]): Route {
-  const find = finder(pages)
+  const patterns = compileRoutes(pages)
   const streams: Streams = { of: new WeakMap(), open: 0 }
   return defineRoute(`GET ${path}`, {
     auth: 'public',
@@ -41,8 +41,18 @@ export function eventsRoute(pages: readonly Page[]): Route {
       checkOn(call, path)
       const session = await sessionOf(call)
       if (session === null) return redirect('/console/login')
-      const make = find(query.page)
-      if (make === null) throw badParameter('page', 'no page of the console')
+      const url = URL.parse(query.page, 'http://console')
+      const pattern = patterns.find(({ regexp }) => url !== null && regexp.test(url.pathname))
+      const page = pages.find((one) => one.path === pattern?.path)
+      if (url === null || pattern === undefined || page === undefined)
+        throw badParameter('page', 'no page of the console')
+      const match = matchOf(pattern, 'GET', pattern.regexp.exec(url.pathname)?.slice(1) ?? [])
+      const values = Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''))
+      const make = async () => {
+        const parts = new Map<string, string>()
+        await page.show(match?.parameters ?? {}, values, visitOf(call, session, parts))
+        return parts
+      }
       const events = Readable.from(stream(call, session, make, streams), { objectMode: false })
       return new StreamAnswer(events, eventStreamHeaders)
     },
@@ -50,28 +60,7 @@ export function eventsRoute(pages: readonly Page[]): Route {
 }
 
 /** Makes a page and returns its live parts, by id. */
-type Make = (call: Call, session: ConsoleSession) => Promise<ReadonlyMap<string, string>>
-
-function finder(pages: readonly Page[]): (address: string) => Make | null {
-  const patterns = compileRoutes(pages)
-  return (address) => {
-    const url = URL.parse(address, 'http://console')
-    if (url === null) return null
-    for (const pattern of patterns) {
-      const captures = pattern.regexp.exec(url.pathname)?.slice(1)
-      const match = captures === undefined ? null : matchOf(pattern, 'GET', captures)
-      const page = pages.find(({ path }) => path === pattern.path)
-      if (page === undefined || match === null) continue
-      const values = Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''))
-      return async (call, session) => {
-        const parts = new Map<string, string>()
-        await page.show(match.parameters, values, visitOf(call, session, parts))
-        return parts
-      }
-    }
-    return null
-  }
-}
+type Make = () => Promise<ReadonlyMap<string, string>>
 
 /** A stream counts as open from its first read on: only from then on does `finally` run. */
 async function* stream(call: Call, session: ConsoleSession, make: Make, streams: Streams): AsyncGenerator<string> {
@@ -91,7 +80,7 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
     yield 'retry: 3000\n\n'
     while (!signal.aborted && (await call.engine.operators.session(session.id)) !== null) {
       const began = performance.now()
-      const parts = [...(await make(call, session))].map(([id, part]) => ({ id, part, hash: hash('sha1', part) }))
+      const parts = [...(await make())].map(([id, part]) => ({ id, part, hash: hash('sha1', part) }))
       const changed = parts.filter((one) => sent.get(one.id) !== one.hash).map(({ id, part }) => [id, part] as const)
       sent = new Map(parts.map((one) => [one.id, one.hash]))
       const ended = performance.now()

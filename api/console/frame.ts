@@ -12,15 +12,7 @@ import { consoleHeaders, consolePage, plainPage, type Shown } from './look.ts'
 type Values = Readonly<Record<string, unknown>>
 
 /** A call with its session, and what a page is made with. */
-export interface Visit {
-  readonly engine: Engine
-  readonly call: Call
-  readonly session: ConsoleSession
-  /** A part of the page that is sent again when it has changed. An update would empty the fields of a form in it. */
-  live(id: string, content: Html, tag?: 'div' | 'span'): Html
-  /** A form that posts an action, with the CSRF token. */
-  form(to: string, content: Html, className?: string): Html
-}
+export type Visit = ReturnType<typeof visitOf>
 
 /** The result of an action: a page that is shown once, or a redirect with a notice. */
 export type Done = Shown | { readonly to: string; readonly notice: string; readonly cookie?: string }
@@ -163,16 +155,18 @@ export function checkOn({ engine }: Call, path: string): void {
 }
 
 /** `parts` collects the live parts of the page, by id. */
-export function visitOf(call: Call, session: ConsoleSession, parts = new Map<string, string>()): Visit {
+export function visitOf(call: Call, session: ConsoleSession, parts = new Map<string, string>()) {
   return {
     engine: call.engine,
     call,
     session,
-    live(id, content, tag = 'div') {
+    /** A part of the page that is sent again when it has changed. An update would empty the fields of a form in it. */
+    live(id: string, content: Html, tag: 'div' | 'span' = 'div'): Html {
       parts.set(id, content.text)
       return html`<${tag} id="${id}" data-live>${content}</${tag}>`
     },
-    form: (to, content, className = 'inline') =>
+    /** A form that posts an action, with the CSRF token. */
+    form: (to: string, content: Html, className = 'inline'): Html =>
       html`<form method="post" action="${to}" class="${className}">
         <input type="hidden" name="csrf" value="${session.csrf}" />${content}
       </form>`,

@@ -43,7 +43,7 @@ function paceWords(pace: number | null): Html {
 
 function paceForm(rows: readonly HostRow[], { form }: Visit): Html {
   const names = rows.map(({ host }) => host)
-  const fields = html`${choose('Host', 'host', [['', 'choose a host'], ...names])}<label
+  const fields = html`${choose('Host', 'host', [['choose a host', ''], ...names])}<label
       >Logins a minute <input type="number" name="pace" min="0" max="${mostPace}" value="10"
     /></label>
     <button name="what" value="slow">Slow down</button>

@@ -9,10 +9,7 @@ import { page } from './frame.ts'
 import { card, developerFilter, developerLink, facts, field, lasted, link, moment, named, nextWords } from './parts.ts'
 import { pill, receiver, scrolling, searchedList, select, since, steps, table } from './parts.ts'
 
-const receivers = [
-  ['1', 'fails'],
-  ['0', 'does not fail'],
-] as const
+const receivers = Object.entries({ fails: '1', 'does not fail': '0' })
 
 export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
   const { total, webhooks: rows, silent } = await listWebhooks(visit.engine, values)
