@@ -152,7 +152,8 @@ const firstTime = 1_000_000_000
 
 function cellOf(value: unknown): string {
   if (typeof value === 'number' && value > firstTime) return day(value)
-  if (typeof value === 'object' && value !== null && 'what' in value) return next(value as Parameters<typeof next>[0])
+  if (typeof value === 'object' && value !== null && 'what' in value && 'at' in value)
+    return next(value as Parameters<typeof next>[0])
   if (typeof value === 'object' && value !== null)
     return Object.entries(value)
       .map(([name, inner]) => `${name} ${cellOf(inner)}`)
