@@ -6,7 +6,7 @@ import { adminRoutes } from '../admin/index.ts'
 import type { Method } from '../route.ts'
 import { accountId, clientOf, say } from './client.ts'
 import { showAccount, showAny, showDeliveries, showExplanation } from './show.ts'
-import { type Command, type Given, type OptionName, isOption, UsageError } from './usage.ts'
+import { type Command, type Given, type OptionName, isOption } from './usage.ts'
 
 /** `at`: method and path. The word after the command is {id} in the path, or this `parameter` of the query. */
 function commandOf(at: string, show: Show = showAny, words = '', parameter?: string): Command {
@@ -77,8 +77,6 @@ function showCheck(answer: unknown): readonly string[] {
 async function hosts(given: Given): Promise<void> {
   const [verb, host = '', pace = ''] = given.words
   if (verb === undefined) return allHosts.run(given)
-  const wanted = { slow: pace, stop: '0', free: '' }[verb]
-  if (wanted === undefined || host === '' || (verb === 'slow') !== (pace !== ''))
-    throw new UsageError('hosts: expected nothing, slow <host> <logins a minute>, stop <host> or free <host>')
-  say(given, await clientOf(given).call('PUT', `/admin/hosts/${encodeURIComponent(host)}`, { pace: wanted }), showAny)
+  const body = { pace: verb === 'stop' ? '0' : pace }
+  say(given, await clientOf(given).call('PUT', `/admin/hosts/${encodeURIComponent(host)}`, body), showAny)
 }

@@ -100,8 +100,9 @@ export function showExplanation(answer: unknown): readonly string[] {
 
 const keyState = (revoked: number | null): string => (revoked === null ? 'in force' : `revoked ${day(revoked)}`)
 
+/** One developer, or a list of them. */
 export function showDevelopers(answer: unknown): readonly string[] {
-  return table(answer as z.output<typeof developerView>[], {
+  return table([answer].flat() as z.output<typeof developerView>[], {
     ID: (row) => row.id,
     'API KEY': (row) => row.api_key,
     USERS: (row) => String(row.users),
@@ -112,8 +113,9 @@ export function showDevelopers(answer: unknown): readonly string[] {
   })
 }
 
+/** One token, or a list of them. */
 export function showTokens(answer: unknown): readonly string[] {
-  return table(answer as z.output<typeof tokenView>[], {
+  return table([answer].flat() as z.output<typeof tokenView>[], {
     ID: (row) => row.id,
     SCOPES: (row) => row.scopes.join(','),
     CREATED: (row) => day(row.created),
