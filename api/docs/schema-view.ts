@@ -56,11 +56,11 @@ function rangeWords({ minimum, maximum, format }: Json): string {
 
 /** Rows of name, type and meaning. An answer's table has only fields with a description: its example has all. */
 export function fieldTable(schema: Json, schemas: Schemas, isAnswer = false): Html | null {
-  const rows = fieldRows(schema, schemas, '', isAnswer)
-  return rows.length === 0 ? null : tableOf(rows)
+  return tableOf(fieldRows(schema, schemas, '', isAnswer))
 }
 
-export function tableOf(rows: readonly Html[]): Html {
+export function tableOf(rows: readonly Html[]): Html | null {
+  if (rows.length === 0) return null
   return html`<table class="fields">
     <tbody>
       ${rows}
