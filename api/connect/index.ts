@@ -6,7 +6,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { z } from 'zod'
-import type { AccountRecord, Consent, ConnectOutcome, ConnectTry, Credential, Engine } from '../../engine/index.ts'
+import type { AccountRecord, ConnectOutcome, ConnectTry, Credential, Engine } from '../../engine/index.ts'
 import { eventStreamHeaders, type Route, StreamAnswer } from '../route.ts'
 import { email as emailSchema, lineText, port as portSchema } from '../values.ts'
 import {
@@ -14,7 +14,6 @@ import {
   connectingPage,
   donePage,
   hostOf,
-  type Doubt,
   type Failure,
   type Field,
   loginPage,
@@ -52,7 +51,7 @@ export function wizardRoutes(wizard: Wizard): readonly Route[] {
     page('GET', 'events', events),
     page('GET', 'done', done),
     ...callbackPages.map((name) => {
-      const handle = open((visit) => comeBack(visit, name, signedIn))
+      const handle = open((visit) => comeBack(visit, name, connectWith))
       return pageRoute(wizard, { at: `GET /connect/${name}`, step: 'login', handle, comesBack: true })
     }),
   ]
@@ -105,8 +104,8 @@ function first(visit: Visit): StreamAnswer {
   return showAddress(visit, visit.session.mailbox?.email ?? '', null)
 }
 
-function showAddress(visit: Visit, email: string, problem: Problem | null, doubt: Doubt | null = null): StreamAnswer {
-  const content = addressPage(visit, email, problem, doubt)
+function showAddress(visit: Visit, email: string, problem: Problem | null): StreamAnswer {
+  const content = addressPage(visit, email, problem)
   return visit.show({ title: visit.words.title, problem, content, status: problem === null ? 200 : 400, cancel: true })
 }
 
@@ -121,7 +120,7 @@ async function takeAddress(visit: Visit): Promise<StreamAnswer> {
   const isWhole = /@[^@]*\.[^@.]{2,}$/.test(email)
   if ((similar !== null || !isWhole) && values['kept'] !== email) {
     const doubt = similar === null ? words.emailShort : words.didYouMean(similar)
-    return showAddress(visit, email, { field: 'email', words: doubt, title: words.doubt }, { similar, kept: email })
+    return showAddress(visit, email, { field: 'email', words: doubt, similar })
   }
   session.mailbox = await discovered(visit.engine, email, null)
   session.problem = null
@@ -201,10 +200,6 @@ async function takeLogin(visit: Visit, known: Mailbox): Promise<StreamAnswer> {
   }
   if (problem !== null || !password.success) return showLogin(visit, mailbox, problem ?? missing, 400)
   return connectWith(visit, mailbox, { kind: 'password', password: password.data })
-}
-
-function signedIn(visit: Visit, mailbox: Mailbox, { providerKey, refreshToken }: Consent): Promise<StreamAnswer> {
-  return connectWith(visit, mailbox, { kind: 'oauth2', providerKey, refreshToken })
 }
 
 /** Begins the try, and leads to its progress. Of a form that was sent twice the second one leads there too. */

@@ -22,7 +22,8 @@ export type Field = 'email' | 'password' | 'server' | 'port' | 'username'
 
 /** Why the user has to repeat a step: a field is wrong, or the try has failed. */
 export type Problem =
-  | { readonly field: Field; readonly words: string; readonly title?: string }
+  /** `similar` is there when an address is only doubted: the one that may be meant, or null. */
+  | { readonly field: Field; readonly words: string; readonly similar?: string | null }
   | { readonly failure: Failure; readonly detail: string | null }
 
 /** The parts that all pages of a token share. */
@@ -48,7 +49,7 @@ function problemBox(words: Words, problem: Problem | null): Html | null {
     ? html`<p id="problem"><a href="#${problem.field}">${problem.words}</a></p>`
     : failureText(words, problem)
   return html`<div class="problem" role="alert" tabindex="-1" autofocus>
-    <h2>${isField && problem.title !== undefined ? problem.title : words.problem}</h2>
+    <h2>${isField && problem.similar !== undefined ? words.doubt : words.problem}</h2>
     ${content}
   </div>`
 }
@@ -104,21 +105,17 @@ function form({ csrf, at }: Setting, step: string, content: Html): Html {
   </form>`
 }
 
-/** An address that may be mistyped. When the form comes with the same address again, the address is accepted. */
-export interface Doubt {
-  readonly similar: string | null
-  readonly kept: string
-}
-
-export function addressPage(setting: Setting, email: string, problem: Problem | null, doubt: Doubt | null): Html {
+/** When the form comes with the address that it `kept`, a doubted address is accepted. */
+export function addressPage(setting: Setting, email: string, problem: Problem | null): Html {
   const { words, app } = setting
+  const similar = problem !== null && 'field' in problem ? problem.similar : undefined
   const { emailLabel: label, emailHint: hint } = words
   const input = field({ name: 'email', label, value: email, type: 'email', autocomplete: 'email', hint }, problem)
-  const kept = doubt !== null && html`<input type="hidden" name="kept" value="${doubt.kept}" />`
+  const kept = similar !== undefined && html`<input type="hidden" name="kept" value="${email}" />`
   return html`<p class="step">${words.stepOf(1, 3)}</p>
     <h1>${words.title}</h1>
     <p>${words.asks(app)}.</p>
-    ${problemBox(words, problem)} ${doubt !== null && doubt.similar !== null && similarForm(setting, doubt.similar)}
+    ${problemBox(words, problem)} ${similar && similarForm(setting, similar)}
     ${form(setting, 'address', html`${kept}${input}<button class="main">${words.next}</button>`)}
     <p class="privacy">${words.privacy(app)}</p>`
 }

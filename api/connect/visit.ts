@@ -218,7 +218,8 @@ async function answer(
   const isForm = route.startsWith('POST')
   // For a link that is not valid any more, the handler says so, whatever the form is.
   const isOpen = engine.connect.life(record) === 'open'
-  const outdated = isForm && isOpen && !isOfSession(call, known, values['csrf'] ?? '')
+  const isOfSession = known !== undefined && isOwn(call) && sameText(known.csrf, values['csrf'] ?? '')
+  const outdated = isForm && isOpen && !isOfSession
   const limit = engine.config.MAILROOM_RATE_CONNECT_PER_MINUTE
   if (outdated || (isForm && limit > 0 && forms.count(call.address).count > limit)) {
     return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root, back })
@@ -275,11 +276,6 @@ function textsIn(values: object): Values {
 function languageOf(call: Call, { lang = '' }: Values, session?: Session): Language {
   if (isLanguage(lang)) return lang
   return session?.language ?? preferredLanguage(call.header('accept-language'))
-}
-
-/** Whether a form was made by this service, for this session. */
-function isOfSession(call: Call, session: Session | undefined, csrf: string): boolean {
-  return session !== undefined && isOwn(call) && sameText(session.csrf, csrf)
 }
 
 const statusOf: Readonly<Record<End, number>> = {
