@@ -15,7 +15,7 @@ const ages = Object.entries({ 'a minute': '60', '10 minutes': '600', 'an hour': 
 
 const pageOf = (id: string): string => `/console/accounts/${id}`
 
-export const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
+const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
   const { accounts: rows, total, silent } = await listAccounts(visit.engine, values)
   const filters = filtersOf(values, await developerFilter(visit, values))
   const list = accountTable(rows)
@@ -45,7 +45,7 @@ function accountTable(rows: readonly AccountRow[]): Html {
   })
 }
 
-export const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
+const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
   const seen = await accountDetail(visit.engine, path.id)
   const { live } = visit
   const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
@@ -185,7 +185,9 @@ function queues(rows: AccountDetail['queues']): Html {
   })
 }
 
-export const accountActions = [
+export const accountRoutes = [
+  accounts,
+  account,
   ...names.map((name) =>
     action(`/console/accounts/{id}/${name}`, z.object({}), async ({ path: { id } }, { engine }) => {
       return { to: pageOf(id), notice: await operate(engine, name, id) }

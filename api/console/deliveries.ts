@@ -30,7 +30,7 @@ const times = Object.entries({
   'last 30 days': '2592000',
 })
 
-export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
+const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const log = await deliveryLog(visit.engine, values)
   const { deliveries: rows, failed, silent } = log
   const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
@@ -147,7 +147,7 @@ function outcomeOf(attempt: Attempt | undefined): string | null {
   return attempt === undefined ? null : (attempt.error ?? String(attempt.status_code))
 }
 
-export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
+const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
   const seen = await deliveryOf(engine, path.id, call.signal)
   const again = form(`${logPath}/${path.id}/redeliver`, html`<button>Send it again</button>`)
   const kept = html`<details>
@@ -214,4 +214,4 @@ const redeliverAction = action(`${logPath}/{id}/redeliver`, z.object({}), async 
   return { to: `${logPath}/${path.id}`, notice }
 })
 
-export const deliveryRoutes = [redeliverAction, resendQuestion, resendAction]
+export const deliveryRoutes = [deliveries, delivery, redeliverAction, resendQuestion, resendAction]

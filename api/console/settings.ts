@@ -11,7 +11,7 @@ import type { Shown } from './look.ts'
 
 const hostsPath = '/console/hosts'
 
-export const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
+const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
   const { hosts: rows, total, silent } = await adminHosts(visit.engine, values)
   const filters = field('Host name', 'q', values, 'search')
   const more = rows.length > 0 ? paceForm(rows, visit) : null
@@ -107,4 +107,4 @@ const setRetention = action(retentionPath, retentionBody, async ({ values: { wha
   return { to: retentionPath, notice: `${what}: kept ${words}.` }
 })
 
-export const settingRoutes = [paceAction, retention, setRetention]
+export const settingRoutes = [hosts, paceAction, retention, setRetention]
