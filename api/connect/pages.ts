@@ -1,15 +1,10 @@
 /** The contents of the wizard's pages. The words of the language are a parameter. */
-import type { ConnectTry, DiscoveredSettings, HelpPage } from '../../engine/index.ts'
+import type { AccountRecord, ConnectTry, DiscoveredSettings, HelpPage } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
 import type { Words } from './en.ts'
 
 /** The mailbox that is going to be connected. */
-export interface Mailbox {
-  readonly email: string
-  readonly server: string
-  readonly port: number
-  readonly useSsl: boolean
-  readonly username: string
+export interface Mailbox extends Pick<AccountRecord, 'email' | 'server' | 'port' | 'useSsl' | 'username'> {
   /** The answer of discovery; null = it found nothing, so the settings are a guess. */
   readonly found: DiscoveredSettings | null
   /** The token is for an email account that exists: only the credentials may change. */

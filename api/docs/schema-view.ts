@@ -71,12 +71,13 @@ export function tableOf(rows: readonly Html[]): Html | null {
 function fieldRows(schema: Json, schemas: Schemas, prefix: string, isAnswer: boolean): Html[] {
   const { properties, required } = propertiesOf(objectOf(schema, schemas))
   const isLast = prefix.split('.').length >= deepest
-  return Object.entries(properties).flatMap(([name, field]) => [
-    ...(isAnswer && field.description === undefined
-      ? []
-      : [fieldRow(prefix + name, field, schemas, !isAnswer && required.includes(name))]),
-    ...(isLast ? [] : fieldRows(field, schemas, `${prefix}${name}${isArray(field, schemas) ? '[]' : ''}.`, isAnswer)),
-  ])
+  return Object.entries(properties).flatMap(([name, field]) => {
+    const path = prefix + name
+    const row = fieldRow(path, field, schemas, !isAnswer && required.includes(name))
+    const isShown = !isAnswer || field.description !== undefined
+    const list = resolve(field, schemas).type === 'array' ? '[]' : ''
+    return [...(isShown ? [row] : []), ...(isLast ? [] : fieldRows(field, schemas, `${path}${list}.`, isAnswer))]
+  })
 }
 
 export function fieldRow(name: string, schema: Json, schemas: Schemas, required: boolean): Html {
@@ -93,10 +94,6 @@ export function fieldRow(name: string, schema: Json, schemas: Schemas, required:
 /** A long name breaks behind a dot. */
 function breakable(name: string): Html[] {
   return name.split(/(?<=\.)/).map((piece, index) => (index === 0 ? html`${piece}` : html`<wbr />${piece}`))
-}
-
-function isArray(schema: Json, schemas: Schemas): boolean {
-  return resolve(schema, schemas).type === 'array'
 }
 
 /** The schema itself, or that of an array's entries. */
