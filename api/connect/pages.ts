@@ -127,7 +127,6 @@ interface LoginPage {
   readonly provider: string | null
   /** Whether the page has the password form. */
   readonly passwords: boolean
-  /** Whether the user may change the address. */
   readonly changeable: boolean
 }
 
@@ -278,7 +277,6 @@ export function connectingPage({ words, at }: Setting, email: string, step: Conn
     <p>${words.connectingHint}</p>`
 }
 
-/** The page from which the browser goes on to the provider. */
 export function leavingPage(words: Words, provider: string, url: string): Html {
   return html`<h1>${words.leavingTitle(provider)}</h1>
     <p role="status">${words.leavingText}</p>
@@ -297,12 +295,4 @@ export function otherMailboxPage({ words, at }: Setting, title: string, text: st
   return html`<h1>${title}</h1>
     <p>${text}</p>
     <a class="button main" href="${at('connecting')}">${words.next}</a>`
-}
-
-/** `again`: where the wizard begins again. */
-export function endPage(words: Words, end: End, again: string | undefined): Html {
-  const { title, text } = words.ends[end]
-  return html`<h1>${title}</h1>
-    <p>${text}</p>
-    ${again !== undefined && html`<p><a href="${again}">${words.startAgain}</a></p>`}`
 }

@@ -45,7 +45,6 @@ function addressOf({ call }: Visit, page: CallbackPage): string {
   return `${call.baseUrl}/connect/${page}`
 }
 
-/** Sends the browser to the provider. */
 export async function leave(visit: Visit, mailbox: Mailbox): Promise<StreamAnswer> {
   const { engine, record, session, words } = visit
   const signIn = await signInFor(engine, record, mailbox)
