@@ -5,7 +5,6 @@ import { html, type Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import { card, scrolling, table } from './parts.ts'
 
-/** The marks of the chart: the active states of an actor, its last transitions, its running timers. */
 type Marks = Pick<AccountDetail, 'active' | 'last' | 'timers'>
 
 /** The chart, and a table of the transitions that are possible now. */
@@ -21,7 +20,6 @@ export function chartCard(title: string, drawing: Drawing, marks: Marks, live: V
   return card('Chart', html`${legend} ${chart} ${ways}`)
 }
 
-/** The transitions of the states that are active. */
 function waysOut({ chart }: Drawing, lit: ReadonlySet<string>): Html {
   const ways = statesOf(chart)
     .filter(({ path }) => lit.has(path))

@@ -65,7 +65,6 @@ function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | nu
 
 const resendPath = `${logPath}/redeliver`
 
-/** The filters as parameters of a query. */
 function parametersOf({ developer, account, webhook, state, q, within, from, until: end }: LogFilters) {
   return { developer, account, webhook, state, q, within, from: from && from / 1000, until: end && end / 1000 }
 }

@@ -23,15 +23,15 @@ const heartbeatMs = 15_000
 /** Streams of a session. A further stream ends the oldest. */
 const mostStreams = 5
 
-/** The open streams of each session, oldest first, and the number of all open streams. */
-interface Streams {
-  readonly of: WeakMap<ConsoleSession, Set<AbortController>>
-  open: number
+interface Stream {
+  readonly session: ConsoleSession
+  readonly over: AbortController
 }
 
 export function eventsRoute(pages: readonly Page[]): Route {
   const patterns = compileRoutes(pages)
-  const streams: Streams = { of: new WeakMap(), open: 0 }
+  /** Oldest first. */
+  const open = new Set<Stream>()
   return defineRoute(`GET ${path}`, {
     auth: 'public',
     summary: 'What changes on a page of the console',
@@ -53,7 +53,7 @@ export function eventsRoute(pages: readonly Page[]): Route {
         await page.show(match?.parameters ?? {}, values, visitOf(call, session, parts))
         return parts
       }
-      const events = Readable.from(stream(call, session, make, streams), { objectMode: false })
+      const events = Readable.from(stream(call, session, make, open), { objectMode: false })
       return new StreamAnswer(events, eventStreamHeaders)
     },
   })
@@ -63,14 +63,12 @@ export function eventsRoute(pages: readonly Page[]): Route {
 type Make = () => Promise<ReadonlyMap<string, string>>
 
 /** A stream counts as open from its first read on: only from then on does `finally` run. */
-async function* stream(call: Call, session: ConsoleSession, make: Make, streams: Streams): AsyncGenerator<string> {
-  const own = streams.of.get(session) ?? new Set()
-  streams.of.set(session, own)
+async function* stream(call: Call, session: ConsoleSession, make: Make, open: Set<Stream>): AsyncGenerator<string> {
   const over = new AbortController()
-  own.add(over)
-  streams.open += 1
-  const [oldest] = own
-  if (own.size > mostStreams) oldest?.abort()
+  const own = { session, over }
+  open.add(own)
+  const ofSession = [...open].filter((one) => one.session === session)
+  if (ofSession.length > mostStreams) ofSession[0]?.over.abort()
   const leave = call.engine.revocations.onEnd(session.label, () => over.abort())
   const signal = AbortSignal.any([call.signal, over.signal])
   /** Hashes of the parts that were sent. */
@@ -88,7 +86,7 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
       else if (ended - quietSince > heartbeatMs) yield ': still here\n\n'
       if (changed.length > 0 || ended - quietSince > heartbeatMs) quietSince = ended
       const costMs = Math.min(mostCostMs, ended - began)
-      const pauseMs = Math.max(shortestPauseMs, pauseFactor * streams.open * costMs)
+      const pauseMs = Math.max(shortestPauseMs, pauseFactor * open.size * costMs)
       await pause(pauseMs, undefined, { signal }).catch(() => undefined)
     }
     if (over.signal.aborted) yield 'event: over\ndata: {}\n\n'
@@ -97,7 +95,6 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
     yield 'event: gone\ndata: {}\n\n'
   } finally {
     leave()
-    own.delete(over)
-    streams.open -= 1
+    open.delete(own)
   }
 }

@@ -75,10 +75,7 @@ ${chartStyle}/* For those who hear the page. */
   td:first-child { padding: 0 0 5px; font-weight: 600; } td:first-child::before { content: none; } }
 `
 
-/**
- * Updates the times, and the live parts of the page from the stream of events, by their ids. A page without live parts
- * opens no stream; a hidden page closes its stream.
- */
+/** Updates times, and live parts by their ids. Without live parts there is no stream; a hidden page closes it. */
 const script = `
 const main = document.querySelector('main')
 const ahead = Number(main.dataset.now) * 1000 - Date.now()

@@ -88,7 +88,6 @@ export function scrolling(label: string, content: Html, className = 'scroll'): H
   return html`<div class="${className}" role="region" aria-label="${label}" tabindex="0">${content}</div>`
 }
 
-/** A list of names and values. */
 export function facts(values: Readonly<Record<string, Content>>): Html {
   const shown = Object.entries(values).filter(([, value]) => value !== null)
   return html`<dl>
@@ -142,7 +141,6 @@ function picture(className: string, size: readonly number[], label: string, cont
 
 const [chartWidth, chartHeight] = [360, 54]
 
-/** Numbers of delivered and failed callbacks over time. */
 export function stackedBars({ from, until: end, step, bars }: DeliveryLog): Html {
   const begin = from - (from % step)
   const width = chartWidth / Math.max(1, Math.ceil((end - begin) / step))
@@ -200,7 +198,6 @@ export function link(path: string, values: Parameters): string {
 /** A value, or the text that is shown for a value, and the value. */
 type Option = string | readonly [words: string, value: string]
 
-/** A select box with these options. */
 export function choose(label: string, name: string, options: readonly Option[], chosen?: string): Html {
   const shown = options.map((option) => {
     const [words, value] = typeof option === 'string' ? [option, option] : option
@@ -226,7 +223,6 @@ export async function developerFilter({ engine }: Visit, values: Parameters): Pr
   return select('Developer', 'developer', names, values)
 }
 
-/** A filter of a list: a text. */
 export function field(label: string, name: string, values: Parameters, type = 'text'): Html {
   return html`<label>${label} <input type="${type}" name="${name}" value="${spelled(values[name])}" /></label>`
 }
