@@ -9,7 +9,6 @@ import { type Given, UsageError } from './usage.ts'
 
 const patterns = compileRoutes(adminRoutes)
 
-/** The schema of a good answer. */
 function responseOf(method: Method, path: string): z.ZodType {
   const [bare = ''] = path.split('?')
   const response = patterns

@@ -1,7 +1,4 @@
-/**
- * `mailroom <command>`: what an operator does from a shell. Most commands ask the admin API of a service that runs;
- * `restore` and `tokens create --local` work on its data directory.
- */
+/** `mailroom <command>`. Most ask the admin API; `restore` and `tokens create --local` work on the data directory. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { z } from 'zod'
 import {
@@ -35,18 +32,13 @@ export async function runCli(words: readonly string[], terminal: Terminal): Prom
   const command = own(commands, name)
   const help = (): string => (command === undefined ? usage(commands) : usageOf(name, command))
   try {
-    if (name === '--version') {
-      terminal.out(serviceVersion)
-      return 0
-    }
-    if (command === undefined) {
-      if (name !== '--help' && name !== 'help') throw new UsageError(`${name}: unknown command`)
-      terminal.out(help())
-      return 0
-    }
-    const { values, words: positionals } = readWords(name, command, rest)
-    if (values.help) terminal.out(help())
-    else await command.run({ values, words: positionals, terminal })
+    if (command !== undefined) {
+      const { values, words: positionals } = readWords(name, command, rest)
+      if (values.help) terminal.out(help())
+      else await command.run({ values, words: positionals, terminal })
+    } else if (name === '--version') terminal.out(serviceVersion)
+    else if (name === '--help' || name === 'help') terminal.out(help())
+    else throw new UsageError(`${name}: unknown command`)
     return 0
   } catch (error) {
     if (terminal.signal.aborted) return 0
@@ -152,7 +144,6 @@ function restore(given: Given): Promise<void> {
   return Promise.resolve()
 }
 
-/** All pages of a list. */
 async function allOf(given: Given, path: string): Promise<unknown[]> {
   return (await Array.fromAsync(pagesOf<readonly unknown[]>(clientOf(given), path))).flat()
 }

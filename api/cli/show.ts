@@ -73,7 +73,6 @@ export function showAccounts(answer: unknown): readonly string[] {
   return [...lines, ...(total > accounts.length ? [`… ${total} in all`] : [])]
 }
 
-/** The account after an action. */
 export const showAccount = (answer: unknown): readonly string[] => showAccounts({ total: 1, accounts: [answer] })
 
 export function showDeliveries(answer: unknown): readonly string[] {

@@ -1,7 +1,4 @@
-/**
- * Makes the HTML documentation from the OpenAPI document: /docs has the quick start and the list of all operations,
- * /docs/<task> the reference of a task. The pages load nothing from other hosts.
- */
+/** The OpenAPI document as pages that load nothing: /docs has quick start and all operations, /docs/<task> a part. */
 import { basics, html, Html, pageHeaders, paragraphs, wholePage } from '../html.ts'
 import type { OpenApi } from '../openapi.ts'
 import { callbacksTag, type Entry, type Group, methodMark, referenceOf } from './entries.ts'
