@@ -90,11 +90,10 @@ async function presentChannels(
 }
 
 const mostCallbacks = 50
-const newest = (limit: number) => ({ limit, offset: 0 })
 
 /** The median time in ms from the event to the delivery, of the last ten deliveries. */
 async function latencyOf({ outbox }: Engine['store'], webhookId: string): Promise<number | null> {
-  const delivered = await outbox.list({ webhookId, states: ['delivered'] }, newest(10))
+  const delivered = await outbox.list({ webhookId, states: ['delivered'] }, { limit: 10, offset: 0 })
   const took = delivered.map(({ createdAt, finishedAt }) => (finishedAt ?? createdAt) - createdAt)
   return took.toSorted((one, other) => one - other)[Math.floor(took.length / 2)] ?? null
 }
@@ -157,7 +156,7 @@ export async function webhookDetail(engine: Engine, id: string): Promise<Webhook
   const { outbox } = engine.store
   const rows = id.startsWith('u')
     ? outbox.pending(id, [], mostCallbacks)
-    : outbox.list({ webhookId: id }, newest(mostCallbacks))
+    : outbox.list({ webhookId: id }, { limit: mostCallbacks, offset: 0 })
   const [row] = await presentChannels(engine, [channel], facts)
   return {
     ...(row as WebhookRow),

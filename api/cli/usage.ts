@@ -49,7 +49,6 @@ export const isOption = (name: string): name is OptionName => name in options
 /** Options of all commands. */
 const common: readonly string[] = ['json', 'url', 'token', 'help'] satisfies OptionName[]
 
-/** The parsed command line. */
 export interface Given {
   readonly values: Values
   readonly words: readonly string[]

@@ -14,7 +14,6 @@ import {
   connectingPage,
   donePage,
   hostOf,
-  type Failure,
   type Field,
   loginPage,
   otherMailboxPage,
@@ -256,16 +255,13 @@ function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
     session.problem = { failure: isToken ? 'token_rejected' : outcome.failure, detail: outcome.message }
   } else if (outcome.kind === 'taken') session.problem = { failure: 'taken', detail: null }
   else {
-    session.problem = { failure: failureOf(outcome.code), detail: null }
+    // No other login would mend these errors.
+    const isConflict = ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(outcome.code)
+    session.problem = { failure: isConflict ? 'conflict' : 'ours', detail: null }
     // The email account may have another server by now: the login page shows it.
     if (session.mailbox?.fixed) session.mailbox = null
   }
   return 'login'
-}
-
-/** The failure to show for an error that no other login would mend. */
-function failureOf(code: Extract<ConnectOutcome, { kind: 'error' }>['code']): Failure {
-  return ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
 }
 
 /** The progress of the try. The next page is an event, because EventSource does not follow redirects to a page. */

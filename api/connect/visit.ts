@@ -23,7 +23,7 @@ class Session {
   readonly token: string
   readonly id = secretText()
   readonly csrf = secretText()
-  /** The chosen language; null = none was chosen. */
+  /** null = none was chosen. */
   language: Language | null = null
   mailbox: Mailbox | null = null
   /** The problem that the login page shows until the next form. */
@@ -32,7 +32,6 @@ class Session {
   signedIn = false
   /** The address of the last try. */
   tried: string | null = null
-  /** Whether the browser has sent a form. */
   sent = false
   /** Whether this browser has connected the mailbox. */
   done = false
@@ -282,7 +281,6 @@ interface Links {
   readonly app?: string
   /** Where the wizard begins again. */
   readonly again?: string
-  /** The page in another language. */
   readonly here?: string
   /** The callback_url: a browser that missed the last page comes back to the application by it. */
   readonly back?: string | null
