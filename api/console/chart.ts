@@ -40,7 +40,7 @@ export function chartSvg(title: string, { chart, arrows, layout }: Drawing, mark
   const lit = litOf(marks.active)
   const drawn = arrows.flatMap((arrow) => {
     const place = layout.arrows[`${arrow.from}>${arrow.to}`]
-    return place === undefined ? [] : [{ arrow, place, ...marksOf(arrow, marks) }]
+    return place === undefined ? [] : [{ place, ...marksOf(arrow, marks) }]
   })
   // SVG draws in this order: marked arrows last, so that no other arrow crosses them.
   const lines = drawn.toSorted((one, other) => one.name.length - other.name.length).map(line)
@@ -73,18 +73,16 @@ function descriptionOf({ active, last }: Marks): string {
   return `Active: ${active.map(nameOf).join(', ') || 'none'}. Last transitions: ${ways.join(', ') || 'none'}.`
 }
 
-function marksOf({ to, transitions }: Arrow, { last, timers }: Marks) {
+function marksOf(arrow: Arrow, { last, timers }: Marks) {
+  const { to, transitions } = arrow
   const is = (one: { readonly from: string; readonly event: string }): boolean =>
     transitions.some(({ from, event }) => from === one.from && event === one.event)
   const taken = last.find((one) => one.to === to && is(one))
   const timer = timers.find(is)
-  return { taken, timer, name: [taken && 'lit', timer && 'runs'].filter(Boolean).join(' ') }
+  return { arrow, taken, timer, name: [taken && 'lit', timer && 'runs'].filter(Boolean).join(' ') }
 }
 
-interface Drawn extends ReturnType<typeof marksOf> {
-  readonly arrow: Arrow
-  readonly place: Drawing['layout']['arrows'][string]
-}
+type Drawn = ReturnType<typeof marksOf> & { readonly place: Drawing['layout']['arrows'][string] }
 
 function line({ arrow: { from, to }, place, name }: Drawn): Html {
   return html`<g class="${name}" data-arrow="${from}>${to}"

@@ -9,7 +9,6 @@ import {
   type LogFilters,
   logFilters,
   logQuery,
-  type LogQuery,
   redeliver,
   resendFailed,
   type SentCallback,
@@ -51,7 +50,7 @@ function lengthOf({ from, within }: LogFilters): number | undefined {
 /** A resending that is done is shown for an hour after its start. */
 const shownSeconds = 3600
 
-function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | null {
+function progress({ resending: last }: DeliveryLog, values: LogFilters): Html | null {
   if (last === null || (last.done && last.started < Date.now() / 1000 - shownSeconds)) return null
   const { queued, total, done, reason, started } = last
   const words = done ? 'were queued again' : 'are queued again so far'
@@ -76,7 +75,7 @@ function backTo(values: LogFilters): string {
 }
 
 /** The link has the time that the page shows, however long the page stays open. */
-function resendCard({ from, until: end, failed }: DeliveryLog, values: LogQuery): Html {
+function resendCard({ from, until: end, failed }: DeliveryLog, values: LogFilters): Html {
   const to = link(resendPath, { ...parametersOf(values), within: lengthOf(values), from, until: end })
   const button = html`<a class="button danger" href="${to}">Send all failed again: ${failed}</a>`
   return card('Failed callbacks', button)

@@ -187,11 +187,11 @@ export const oncePage = page(oncePath, z.object({ page: z.string().optional() })
   return Promise.resolve(shown)
 })
 
-function answer(path: string, { title, content }: Shown, visit: Visit, status = 200): StreamAnswer {
+function answer(path: string, shown: Shown, visit: Visit, status = 200): StreamAnswer {
   const notice = notices.get(visit.session) ?? null
   notices.delete(visit.session)
   const logout = visit.form('/console/logout', html`<button>Log out</button>`)
-  return new StreamAnswer(consolePage({ path, title, notice, content, logout }), consoleHeaders, status)
+  return new StreamAnswer(consolePage(path, shown, notice, logout), consoleHeaders, status)
 }
 
 /** The answer of `work`, or a page that shows its error. */

@@ -137,14 +137,8 @@ export interface Shown {
   readonly content: Html
 }
 
-interface Frame extends Shown {
-  readonly path: string
-  /** The notice of the last action. */
-  readonly notice: string | null
-  readonly logout: Html
-}
-
-export function consolePage({ path, title, notice, content, logout }: Frame): string {
+/** `notice`: of the last action. */
+export function consolePage(path: string, { title, content }: Shown, notice: string | null, logout: Html): string {
   const links = places.map(([place, name]) => {
     const here = path === place || (place !== '/console' && path.startsWith(`${place}/`))
     return html`<a href="${place}" ${here && new Html('aria-current="page"')}>${name}</a>`
