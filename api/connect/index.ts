@@ -276,17 +276,14 @@ async function* news(visit: Visit): AsyncGenerator<string> {
   while (!signal.aborted && performance.now() < endsAt) {
     const own = ownTry(visit)
     if (own === null || own.outcome !== null) {
-      yield event({ to: visit.at('connecting') })
+      yield `data: ${JSON.stringify({ to: visit.at('connecting') })}\n\n`
       return
     }
     const { changed, step } = own
-    yield event({ list: progressList(visit.words, step).text, now: visit.words.progress[step] })
+    const data = { list: progressList(visit.words, step).text, now: visit.words.progress[step] }
+    yield `data: ${JSON.stringify(data)}\n\n`
     await Promise.race([changed, pause(heartbeatMs, undefined, { signal }).catch(() => undefined)])
   }
-}
-
-function event(data: Readonly<Record<string, string>>): string {
-  return `data: ${JSON.stringify(data)}\n\n`
 }
 
 function done(visit: Visit): StreamAnswer {

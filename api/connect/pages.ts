@@ -3,7 +3,6 @@ import type { AccountRecord, ConnectTry, DiscoveredSettings, HelpPage } from '..
 import { html, type Html } from '../html.ts'
 import type { Words } from './en.ts'
 
-/** The mailbox that is going to be connected. */
 export interface Mailbox extends Pick<AccountRecord, 'email' | 'server' | 'port' | 'useSsl' | 'username'> {
   /** The answer of discovery; null = it found nothing, so the settings are a guess. */
   readonly found: DiscoveredSettings | null
@@ -24,7 +23,6 @@ export type Problem =
 /** The parts that all pages of a token share. */
 export interface Setting {
   readonly words: Words
-  /** The application that asks for the mailbox. */
   readonly app: string
   readonly csrf: string
   /** Address of a step. */
@@ -213,24 +211,12 @@ function password(words: Words, problem: Problem | null): Html {
 }
 
 /** Problems that are not caused by the server settings. */
-const notOfSettings: ReadonlySet<Failure | Field> = new Set([
-  'password',
-  'auth_rejected',
-  'token_rejected',
-  'consent_lost',
-  'consent_denied',
-  'consent_partial',
-  'consent_short',
-  'provider_down',
-  'provider_refuses',
-  'sign_in_old',
-  'other_address',
-])
+const notOfSettings = /^(?:password|auth_rejected|token_rejected|consent_\w+|provider_\w+|sign_in_old|other_address)$/
 
 /** The server settings. They are closed when discovery knows them and the problem is not about them. */
 function settings(words: Words, mailbox: Mailbox, problem: Problem | null): Html {
   const about = problem === null ? null : 'field' in problem ? problem.field : problem.failure
-  const open = mailbox.found === null || (about !== null && !notOfSettings.has(about))
+  const open = mailbox.found === null || (about !== null && !notOfSettings.test(about))
   const option = (value: string, name: string, chosen: boolean) =>
     html`<option value="${value}" ${chosen && html`selected`}>${name}</option>`
   const { server, port, useSsl, username } = mailbox

@@ -116,7 +116,6 @@ export function createWizard({ brand, uses }: Engine, now: () => number) {
   return { look: createLook(brand), sessions: createSessions(), forms }
 }
 
-/** The parameters of a form or of a query. */
 type Values = Readonly<Record<string, string>>
 
 export interface Visit extends Setting {

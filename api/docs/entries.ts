@@ -119,7 +119,6 @@ function body(operation: Operation, { schemas, shown }: Page): Html | null {
   return shownAt(known, 'Body', 'these fields', required.length === 0 ? ', none of them required' : '')
 }
 
-/** A link to the operation that shows this part. */
 function shownAt(id: string, part: string, link: string, more = ''): Html {
   return html`<h4>
     ${part}

@@ -3,7 +3,6 @@ import { html, type Html, inline } from '../html.ts'
 import { type Operation, propertiesOf, sharedReference } from '../openapi.ts'
 import type { Json } from '../examples.ts'
 
-/** The shared schemas, by name. */
 export type Schemas = Readonly<Record<string, Json>>
 
 /** Levels of fields that a table shows. */
