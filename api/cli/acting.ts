@@ -22,18 +22,14 @@ function commandOf(at: string, show: Show = showAny, words = '', parameter?: str
     run: async (given) => {
       const client = clientOf(given)
       const [word] = given.words
-      const filled = path.includes('{id}') ? path.replace('{id}', await idOf(given, path)) : path
+      // An account may be named by its address.
+      const id = path.includes('/accounts/{id}') ? await accountId(client, word ?? '') : encodeURIComponent(word ?? '')
+      const filled = path.replace('{id}', id)
       const query = new URLSearchParams(valuesOf(given, options))
       if (parameter !== undefined && word !== undefined) query.set(parameter, word)
       say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), show)
     },
   }
-}
-
-/** The word as an id in the path. An account may be named by its address. */
-async function idOf(given: Given, path: string): Promise<string> {
-  const [word = ''] = given.words
-  return path.includes('/accounts/') ? accountId(clientOf(given), word) : encodeURIComponent(word)
 }
 
 type Show = Parameters<typeof say>[2]

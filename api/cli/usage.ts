@@ -95,12 +95,11 @@ export function readWords(name: string, command: Command, given: readonly string
 
 export function usageOf(name: string, { words = '', does, options: own = [] }: Command): string {
   const names: readonly OptionName[] = [...own, 'json', 'url', 'token']
-  return [`usage: mailroom ${name} ${words}`.trimEnd(), `  ${does}`, ...names.map(optionLine)].join('\n')
-}
-
-function optionLine(name: OptionName): string {
-  const { type, words } = options[name]
-  return `  --${name} ${type === 'boolean' ? ' ' : ''}${words}`
+  const lines = names.map((option) => {
+    const { type, words } = options[option]
+    return `  --${option} ${type === 'boolean' ? ' ' : ''}${words}`
+  })
+  return [`usage: mailroom ${name} ${words}`.trimEnd(), `  ${does}`, ...lines].join('\n')
 }
 
 const shownWidth = 34

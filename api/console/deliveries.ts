@@ -97,8 +97,11 @@ const resendAction = action(resendPath, logFilters, async ({ values }, { engine 
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {
   return table(rows, 'No callback matches.', {
-    Callback: ({ delivery_id: id, ...row }) =>
-      html`<a class="words" href="/console/deliveries/${id}">${titleOf(row)}</a>`,
+    // The subject of the message, or the event of a callback about none.
+    Callback: ({ delivery_id: id, subject, event, kind }) => {
+      const title = subject === null ? (event ?? kind) : subject || '(no subject)'
+      return html`<a class="words" href="/console/deliveries/${id}">${title}</a>`
+    },
     Event: (row) => row.event ?? row.kind,
     State: (row) => pill(row.state),
     Receiver: (row) => receiver(row.webhook_id, row.url, row.owner),
@@ -121,11 +124,6 @@ export function deliveryCard(
   const list = scrolling(title, live('deliveries', deliveryTable(rows)), 'wide')
   const all = html`<a href="${link(logPath, { ...of, within: 2_592_000 })}">All callbacks, by state and time</a>`
   return card(title, html`${list} ${all}`)
-}
-
-/** The subject of the message, or the event of a callback about none. */
-function titleOf({ subject, event, kind }: Pick<DeliveryRow, 'subject' | 'event' | 'kind'>): string {
-  return subject === null ? (event ?? kind) : subject || '(no subject)'
 }
 
 export function waitWords(waits: DeliveryRow['waits']): Html | null {

@@ -17,7 +17,6 @@ export type Visit = ReturnType<typeof visitOf>
 /** The result of an action: a page that is shown once, or a redirect with a notice. */
 export type Done = Shown | { readonly to: string; readonly notice: string; readonly cookie?: string }
 
-/** A page's content, or a redirect to another page. */
 type Made = Shown | { readonly to: string }
 
 export interface Page extends Route {

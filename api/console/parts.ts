@@ -180,7 +180,6 @@ export function lineChart(label: string, known: readonly number[]): Html {
   return picture('line', [chartWidth, chartHeight], label, paths)
 }
 
-/** Parameters of a query. */
 type Parameters = Readonly<Record<string, string | number | boolean | undefined>>
 
 /** A parameter as text: flags are 1 and 0, undefined is ''. */
