@@ -59,7 +59,6 @@ export interface Command {
   /** The words after the command, as the usage shows them: '<id>', or '[list | revoke <id>]' where none is needed. */
   readonly words?: string
   readonly does: string
-  /** Options besides those of all commands. */
   readonly options?: readonly OptionName[]
   run(given: Given): Promise<void>
 }

@@ -23,15 +23,9 @@ const heartbeatMs = 15_000
 /** Streams of a session. A further stream ends the oldest. */
 const mostStreams = 5
 
-interface Stream {
-  readonly session: ConsoleSession
-  readonly over: AbortController
-}
-
 export function eventsRoute(pages: readonly Page[]): Route {
   const patterns = compileRoutes(pages)
-  /** Oldest first. */
-  const open = new Set<Stream>()
+  const open: Streams = new Map()
   return defineRoute(`GET ${path}`, {
     auth: 'public',
     summary: 'What changes on a page of the console',
@@ -59,16 +53,17 @@ export function eventsRoute(pages: readonly Page[]): Route {
   })
 }
 
+/** The session of each open stream, by what ends the stream; oldest first. */
+type Streams = Map<AbortController, ConsoleSession>
 /** Makes a page and returns its live parts, by id. */
 type Make = () => Promise<ReadonlyMap<string, string>>
 
 /** A stream counts as open from its first read on: only from then on does `finally` run. */
-async function* stream(call: Call, session: ConsoleSession, make: Make, open: Set<Stream>): AsyncGenerator<string> {
+async function* stream(call: Call, session: ConsoleSession, make: Make, open: Streams): AsyncGenerator<string> {
   const over = new AbortController()
-  const own = { session, over }
-  open.add(own)
-  const ofSession = [...open].filter((one) => one.session === session)
-  if (ofSession.length > mostStreams) ofSession[0]?.over.abort()
+  open.set(over, session)
+  const own = [...open.keys()].filter((one) => open.get(one) === session)
+  if (own.length > mostStreams) own[0]?.abort()
   const leave = call.engine.revocations.onEnd(session.label, () => over.abort())
   const signal = AbortSignal.any([call.signal, over.signal])
   /** Hashes of the parts that were sent. */
@@ -95,6 +90,6 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, open: Se
     yield 'event: gone\ndata: {}\n\n'
   } finally {
     leave()
-    open.delete(own)
+    open.delete(over)
   }
 }
