@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { conditions, drawings, type Engine, failureClasses, sentence, shownStates } from '../../engine/index.ts'
 import { type AccountDetail, accountDetail, type LineRow, readFolderAnew, reconnectLink } from '../admin/account.ts'
-import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
+import { accountQuery, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { chartCard } from './chart.ts'
@@ -17,21 +17,12 @@ const pageOf = (id: string): string => `/console/accounts/${id}`
 
 const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
   const { accounts: rows, total, silent } = await listAccounts(visit.engine, values)
-  const filters = filtersOf(values, await developerFilter(visit, values))
-  const list = accountTable(rows)
-  return searchedList({ title: 'Accounts', values, filters, list, shown: rows.length, total, silent }, visit)
-})
-
-function filtersOf(values: AccountQuery, developers: Html): Html {
-  return html`${field('Address, label or id', 'q', values, 'search')}
+  const filters = html`${field('Address, label or id', 'q', values, 'search')}
   ${select('Status', 'condition', conditions, values)} ${select('State', 'state', shownStates.account, values)}
   ${select('API status', 'status', ['OK', 'DISABLED'], values)} ${field('Host', 'host', values)}
-  ${field('User id', 'user', values)} ${developers} ${select('Failure', 'failure', failureClasses, values)}
-  ${select('Minimum duration', 'older_than', ages, values)}`
-}
-
-function accountTable(rows: readonly AccountRow[]): Html {
-  return table(rows, 'No account matches.', {
+  ${field('User id', 'user', values)} ${await developerFilter(visit, values)}
+  ${select('Failure', 'failure', failureClasses, values)} ${select('Minimum duration', 'older_than', ages, values)}`
+  const list = table(rows, 'No account matches.', {
     Account: (row) => html`<a href="${pageOf(row.id)}">${row.email}</a>`,
     Status: (row) => pill(row.condition),
     Duration: (row) => since(row.since),
@@ -43,7 +34,8 @@ function accountTable(rows: readonly AccountRow[]): Html {
         : html`<a href="${link('/console/accounts', { failure })}">${failure}</a> <br /><small>${message}</small>`,
     Next: (row) => nextWords(row.next, row.attempt),
   })
-}
+  return searchedList({ title: 'Accounts', values, filters, list, shown: rows.length, total, silent }, visit)
+})
 
 const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
   const seen = await accountDetail(visit.engine, path.id)

@@ -7,7 +7,6 @@ import { html, type Html } from '../html.ts'
 import { choice, filledText, integer } from '../values.ts'
 import { action, page, question, type Visit } from './frame.ts'
 import { card, choose, field, formCard, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
-import type { Shown } from './look.ts'
 
 const hostsPath = '/console/hosts'
 
@@ -59,18 +58,14 @@ const paceBody = z.object({
   pace: integer(0, mostPace).optional(),
 })
 
-function stopQuestion(host: string, form: Visit['form']): Shown {
-  const words = `No account at ${host} logs in again until the host is freed. Logins that are open stay.`
-  const button = html`<button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`
-  const stop = form(hostsPath, html`<input type="hidden" name="host" value="${host}" />${button}`)
-  return question('Stop logins', words, stop, hostsPath)
-}
-
 const paceAction = action(hostsPath, paceBody, async ({ values }, { engine, form, call }) => {
   const { host, what, pace = 10 } = values
   if (what === 'stop') {
     call.actsAs(null)
-    return stopQuestion(host, form)
+    const words = `No account at ${host} logs in again until the host is freed. Logins that are open stay.`
+    const button = html`<button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`
+    const stop = form(hostsPath, html`<input type="hidden" name="host" value="${host}" />${button}`)
+    return question('Stop logins', words, stop, hostsPath)
   }
   const next = { free: null, 'stop now': 0, slow: pace }[what]
   await setHostPace(engine, host, next)
