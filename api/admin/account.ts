@@ -233,9 +233,9 @@ const linkView = answer({
 
 /** A link to the connect wizard, where the user of the account gives the password or the consent again. */
 export async function reconnectLink({ store, baseUrl }: Engine, account: AccountRecord) {
-  const { token, expiresAt, ...fields } = reconnectToken(account, Date.now())
-  await store.tokens.create({ ...fields, token, expiresAt })
-  return { url: connectUrl(baseUrl(), token), expires: seconds(expiresAt) }
+  const made = reconnectToken(account, Date.now())
+  await store.tokens.create(made)
+  return { url: connectUrl(baseUrl(), made.token), expires: seconds(made.expiresAt) }
 }
 
 /** The route of an action whose name is that of the engine's method. */

@@ -79,7 +79,7 @@ export const accountQuery = z.object({
   q: optional(filledText, 'part of the email address, or a whole id or label', 'anna@'),
   ...paging,
 })
-export type AccountQuery = z.output<typeof accountQuery>
+type AccountQuery = z.output<typeof accountQuery>
 
 export const accountList = answer({ total, accounts: [z.array(accountRow), [exampleOf(accountRow)]], silent })
 

@@ -3,13 +3,11 @@ import { z } from 'zod'
 import {
   callbacksLike,
   type Engine,
-  type FilterVerdict,
   namesOf,
   type OutboxRecord,
   ownerOf,
   type Resending,
   userAgent,
-  type WebhookRecord,
 } from '../../engine/index.ts'
 import { seconds, secondsOrNull } from '../addresses.ts'
 import { address, answer, exampleOf, ids, time, view } from '../examples.ts'
@@ -50,14 +48,8 @@ const callbackFields = {
 export const adminCallback = view('AdminCallback', callbackFields)
 export type DeliveryRow = z.input<typeof adminCallback>
 
-export async function presentRows(engine: Engine, rows: readonly OutboxRecord[]): Promise<DeliveryRow[]> {
-  return (await shownRows(engine, rows)).deliveries
-}
-
-type Presented = Pick<DeliveryLog, 'deliveries' | 'silent'>
-
 /** `silent`: addresses of the nodes that did not answer what their pending callbacks wait for. */
-async function shownRows(engine: Engine, rows: readonly OutboxRecord[]): Promise<Presented> {
+export async function presentRows(engine: Engine, rows: readonly OutboxRecord[]) {
   const { store, webhooks } = engine
   const messageIds = rows.flatMap(({ messageId }) => messageId ?? [])
   const hooks = await webhooks.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
@@ -72,7 +64,7 @@ async function shownRows(engine: Engine, rows: readonly OutboxRecord[]): Promise
     }),
   ])
   const subjects = new Map(messages.map(({ id, subject }) => [id, subject]))
-  const deliveries = rows.map((row, index) => {
+  const deliveries = rows.map((row, index): DeliveryRow => {
     const waiting = waits.get(row.id) ?? null
     const webhook = known[index] ?? null
     return {
@@ -122,10 +114,9 @@ export const sentCallback = view('AdminSentCallback', sentFields)
 export type SentCallback = z.input<typeof sentCallback>
 
 export async function presentSent(engine: Engine, rows: readonly OutboxRecord[]): Promise<SentCallback[]> {
-  const shown = await presentRows(engine, rows)
-  return Promise.all(
-    rows.map(async (row, index) => ({ ...(shown[index] as DeliveryRow), request: await requestOf(engine, row) })),
-  )
+  const { deliveries } = await presentRows(engine, rows)
+  const requests = await Promise.all(rows.map((row) => requestOf(engine, row)))
+  return deliveries.map((row, index) => ({ ...row, request: requests[index] as SentCallback['request'] }))
 }
 
 const deliveryDetail = view('AdminDelivery', {
@@ -142,14 +133,9 @@ export type DeliveryDetail = z.input<typeof deliveryDetail>
 
 export async function deliveryOf(engine: Engine, id: string, signal: AbortSignal): Promise<DeliveryDetail> {
   const row = await found('delivery', id, engine.store.outbox.get(id))
-  const webhook = row.webhookId === null ? null : await engine.store.webhooks.get(row.webhookId)
   const [sent] = await presentSent(engine, [row])
-  return {
-    ...(sent as SentCallback),
-    channel_id: row.channelId,
-    data: row.data,
-    why: webhook === null ? [] : [...(await verdictsOf(engine, webhook, row, signal))],
-  }
+  const why = await verdictsOf(engine, row, signal)
+  return { ...(sent as SentCallback), channel_id: row.channelId, data: row.data, why }
 }
 
 /** The request of the callback, without its signature; the timestamp is that of the last attempt. */
@@ -168,20 +154,18 @@ async function requestOf({ webhooks }: Engine, row: OutboxRecord): Promise<SentC
   return { method: 'POST', url: last?.url ?? row.url ?? given.url, headers, body: given.body, why_no_body }
 }
 
-async function verdictsOf(
-  { store, webhooks }: Engine,
-  webhook: WebhookRecord,
-  { accountId, messageId }: OutboxRecord,
-  signal: AbortSignal,
-): Promise<readonly FilterVerdict[]> {
-  if (accountId === null || messageId === null) return []
-  const [account, message] = await Promise.all([
+async function verdictsOf({ store, webhooks }: Engine, row: OutboxRecord, signal: AbortSignal) {
+  const { webhookId, accountId, messageId } = row
+  if (webhookId === null || accountId === null || messageId === null) return []
+  const [webhook, account, message] = await Promise.all([
+    store.webhooks.get(webhookId),
     store.accounts.get(accountId),
     store.messages.get(accountId, messageId),
   ])
-  if (account === null || message === null) return []
+  if (webhook === null || account === null || message === null) return []
   // The calls to the mail server are not counted against the user's budget.
-  return (await webhooks.explain(webhook, account, message, { signal, reads: () => undefined })).verdicts
+  const { verdicts } = await webhooks.explain(webhook, account, message, { signal, reads: () => undefined })
+  return [...verdicts]
 }
 
 /** Returns 1, or 0 when the callback is pending already. Throws `conflict` when the webhook is paused. */
@@ -267,7 +251,7 @@ export async function deliveryLog(engine: Engine, { limit, offset, ...filter }: 
     bars: bars.toSorted((left, right) => left.at - right.at),
     failed: bars.reduce((sum, { failed }) => sum + failed, 0),
     resending: last && presentResending(last),
-    ...(await shownRows(engine, rows)),
+    ...(await presentRows(engine, rows)),
   }
 }
 

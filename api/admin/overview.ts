@@ -7,7 +7,6 @@ import {
   type Engine,
   listHosts,
   noActor,
-  type PoolFacts,
   sampleMs,
   type Sample,
 } from '../../engine/index.ts'
@@ -105,6 +104,9 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
   const unwell = hosts
     .filter((host) => host.unwell > 0)
     .sort((left, right) => right.unwell - left.unwell || byAccounts(left, right))
+  const hooks = [...channels.values()].filter(({ id }) => !id.startsWith('u'))
+  const { pending, oldestAt } = await engine.backlog()
+  const oldest = secondsOrNull(oldestAt)
   return {
     version: serviceVersion,
     started: seconds(Math.min(...all.map(({ startedAt }) => startedAt))),
@@ -118,22 +120,13 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
       },
     },
     hosts: await presentHosts(engine, unwell.slice(0, 20)),
-    webhooks: await webhooksOf(engine, channels),
+    webhooks: { total: hooks.length, states: countBy(hooks, ({ state }) => state), pending, oldest },
     now: ofEachRate((rate) => history[rate].at(-1) ?? (rate === 'memory_mib' ? ownMemory() : 0)),
     latencies: all.reduce<Overview['latencies']>((sum, one) => added(sum, one.latencies), []),
     history,
     attention: attention.map((one) => ({ ...one, since: seconds(one.since) })),
     silent,
   }
-}
-
-async function webhooksOf(
-  { backlog }: Engine,
-  channels: ReadonlyMap<string, PoolFacts>,
-): Promise<Overview['webhooks']> {
-  const facts = [...channels.values()].filter(({ id }) => !id.startsWith('u'))
-  const { pending, oldestAt } = await backlog()
-  return { total: facts.length, states: countBy(facts, ({ state }) => state), pending, oldest: secondsOrNull(oldestAt) }
 }
 
 /** Adds two distributions. All nodes have the same limits in the same order. */

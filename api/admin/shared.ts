@@ -96,7 +96,5 @@ function troubleOf({ tags, state }: PoolFacts): number {
 }
 
 export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<string, number> {
-  const counted: Record<string, number> = {}
-  for (const one of all) counted[name(one)] = (counted[name(one)] ?? 0) + 1
-  return counted
+  return Object.fromEntries([...Map.groupBy(all, name)].map(([one, those]) => [one, those.length]))
 }

@@ -90,11 +90,10 @@ async function presentChannels(
 }
 
 const mostCallbacks = 50
-const newest = (limit: number) => ({ limit, offset: 0 })
 
 /** The median time in ms from the event to the delivery, of the last ten deliveries. */
 async function latencyOf({ outbox }: Engine['store'], webhookId: string): Promise<number | null> {
-  const delivered = await outbox.list({ webhookId, states: ['delivered'] }, newest(10))
+  const delivered = await outbox.list({ webhookId, states: ['delivered'] }, { limit: 10, offset: 0 })
   const took = delivered.map(({ createdAt, finishedAt }) => (finishedAt ?? createdAt) - createdAt)
   return took.toSorted((one, other) => one - other)[Math.floor(took.length / 2)] ?? null
 }
@@ -115,35 +114,29 @@ export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise
   const account = query.account === undefined ? null : await findAccount(engine, query.account)
   const matching = (await engine.webhooks.all())
     .filter((webhook) => account === null || hears(webhook, account))
-    .map((webhook) => ({ webhook, actor: facts.get(webhook.id) }))
+    .map((webhook) => seenWith(webhook, facts.get(webhook.id)))
     .filter((seen) => isLike(seen, query))
-    .toSorted((left, right) => Number(fails(right)) - Number(fails(left)) || since(left) - since(right))
+    .toSorted((left, right) => Number(right.fails) - Number(left.fails) || left.since - right.since)
   const page = matching.slice(query.offset, query.offset + query.limit).map(({ webhook }) => webhook)
   return { total: matching.length, webhooks: await presentChannels(engine, page, facts), silent }
 }
 
-/** A webhook and the state of its actor. */
-interface Seen {
-  readonly webhook: WebhookRecord
-  readonly actor: PoolFacts | undefined
+/** A webhook, and what the list takes from the state of its actor. */
+function seenWith(webhook: WebhookRecord, actor: PoolFacts | undefined) {
+  const fails = webhook.active && actor?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
+  return { webhook, fails, state: actor?.state ?? noActor, since: actor?.since ?? Infinity }
 }
-
-const since = ({ actor }: Seen): number => actor?.since ?? Infinity
 
 function hears({ userId, developerId }: WebhookRecord, account: AccountRecord): boolean {
   return userId === null ? developerId === account.developerId : userId === account.userId
 }
 
-function isLike(seen: Seen, { developer, state, failing, q }: WebhookQuery): boolean {
+function isLike(seen: ReturnType<typeof seenWith>, { developer, state, failing, q }: WebhookQuery): boolean {
   const { id, developerId, callbackUrl } = seen.webhook
   if (developer !== undefined && developer !== developerId) return false
   if (q !== undefined && q !== id && !callbackUrl.includes(q)) return false
-  if (state !== undefined && state !== (seen.actor?.state ?? noActor)) return false
-  return failing === undefined || failing === fails(seen)
-}
-
-function fails({ webhook, actor }: Seen): boolean {
-  return webhook.active && actor?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
+  if (state !== undefined && state !== seen.state) return false
+  return failing === undefined || failing === seen.fails
 }
 
 /** A webhook, or a bare URL: the id of a bare URL begins with u, and it is known while it has pending callbacks. */
@@ -163,14 +156,14 @@ export async function webhookDetail(engine: Engine, id: string): Promise<Webhook
   const { outbox } = engine.store
   const rows = id.startsWith('u')
     ? outbox.pending(id, [], mostCallbacks)
-    : outbox.list({ webhookId: id }, newest(mostCallbacks))
+    : outbox.list({ webhookId: id }, { limit: mostCallbacks, offset: 0 })
   const [row] = await presentChannels(engine, [channel], facts)
   return {
     ...(row as WebhookRow),
     created: seconds(channel.createdAt),
     ...presentActor(seen),
     active_states: [...(seen?.active ?? [])],
-    callbacks: await presentRows(engine, await rows),
+    callbacks: (await presentRows(engine, await rows)).deliveries,
   }
 }
 

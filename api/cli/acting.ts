@@ -6,7 +6,7 @@ import { adminRoutes } from '../admin/index.ts'
 import type { Method } from '../route.ts'
 import { accountId, clientOf, say } from './client.ts'
 import { showAccount, showAny, showDeliveries, showExplanation } from './show.ts'
-import { type Command, type Given, type OptionName, isOption, UsageError } from './usage.ts'
+import { type Command, type Given, type OptionName, isOption } from './usage.ts'
 
 /** `at`: method and path. The word after the command is {id} in the path, or this `parameter` of the query. */
 function commandOf(at: string, show: Show = showAny, words = '', parameter?: string): Command {
@@ -22,18 +22,14 @@ function commandOf(at: string, show: Show = showAny, words = '', parameter?: str
     run: async (given) => {
       const client = clientOf(given)
       const [word] = given.words
-      const filled = path.includes('{id}') ? path.replace('{id}', await idOf(given, path)) : path
+      // An account may be named by its address.
+      const id = path.includes('/accounts/{id}') ? await accountId(client, word ?? '') : encodeURIComponent(word ?? '')
+      const filled = path.replace('{id}', id)
       const query = new URLSearchParams(valuesOf(given, options))
       if (parameter !== undefined && word !== undefined) query.set(parameter, word)
       say(given, await client.call(method, query.size === 0 ? filled : `${filled}?${query.toString()}`), show)
     },
   }
-}
-
-/** The word as an id in the path. An account may be named by its address. */
-async function idOf(given: Given, path: string): Promise<string> {
-  const [word = ''] = given.words
-  return path.includes('/accounts/') ? accountId(clientOf(given), word) : encodeURIComponent(word)
 }
 
 type Show = Parameters<typeof say>[2]
@@ -77,8 +73,6 @@ function showCheck(answer: unknown): readonly string[] {
 async function hosts(given: Given): Promise<void> {
   const [verb, host = '', pace = ''] = given.words
   if (verb === undefined) return allHosts.run(given)
-  const wanted = { slow: pace, stop: '0', free: '' }[verb]
-  if (wanted === undefined || host === '' || (verb === 'slow') !== (pace !== ''))
-    throw new UsageError('hosts: expected nothing, slow <host> <logins a minute>, stop <host> or free <host>')
-  say(given, await clientOf(given).call('PUT', `/admin/hosts/${encodeURIComponent(host)}`, { pace: wanted }), showAny)
+  const body = { pace: verb === 'stop' ? '0' : pace }
+  say(given, await clientOf(given).call('PUT', `/admin/hosts/${encodeURIComponent(host)}`, body), showAny)
 }

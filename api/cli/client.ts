@@ -9,7 +9,6 @@ import { type Given, UsageError } from './usage.ts'
 
 const patterns = compileRoutes(adminRoutes)
 
-/** The schema of a good answer. */
 function responseOf(method: Method, path: string): z.ZodType {
   const [bare = ''] = path.split('?')
   const response = patterns
@@ -24,23 +23,18 @@ export type Client = ReturnType<typeof createClient>
 /** The longest call: a backup of a large store. */
 const patienceMs = 120_000
 
-type Init = Omit<RequestInit, 'headers'> & { readonly headers: Readonly<Record<string, string>> }
-
 /** `signal` ends calls that only read. */
-export function createClient(url: string, token: string, signal: AbortSignal) {
-  const broken = (cause: unknown): AppError =>
-    new AppError('network', `${url} ended its answer early: ${wordsOf(cause)}`, { cause })
-  const textOf = (answer: Response): Promise<string> =>
-    answer.text().catch((cause: unknown) => {
-      throw broken(cause)
-    })
-  const send = async (method: Method, path: string, init: Init): Promise<Response> => {
-    const headers = { ...init.headers, authorization: `Bearer ${token}` }
-    const answer = await fetch(url.replace(/\/$/, '') + path, { ...init, method, headers }).catch((cause: unknown) => {
-      throw new AppError('network', `${url} does not answer: ${wordsOf(cause)}`, { cause })
-    })
+function createClient(url: string, token: string, signal: AbortSignal) {
+  const fail = (how: string) => (cause: unknown) => {
+    throw new AppError('network', `${url} ${how}: ${wordsOf(cause)}`, { cause })
+  }
+  const cutOff = fail('ended its answer early')
+  const send = async (method: Method, path: string, type: Readonly<Record<string, string>>, init: RequestInit) => {
+    const headers = { ...type, authorization: `Bearer ${token}` }
+    const request = fetch(url.replace(/\/$/, '') + path, { ...init, method, headers })
+    const answer = await request.catch(fail('does not answer'))
     if (answer.ok) return answer
-    const words = printable(refusalOf(await textOf(answer)))
+    const words = printable(refusalOf(await answer.text().catch(cutOff)))
     throw new AppError('bad_request', `${method} ${path}: ${words} (${answer.status})`)
   }
   return {
@@ -49,25 +43,23 @@ export function createClient(url: string, token: string, signal: AbortSignal) {
       // A write is not interrupted: its answer may hold a secret that is shown once.
       const late = AbortSignal.timeout(patienceMs)
       const inTime = method === 'GET' ? AbortSignal.any([signal, late]) : late
-      const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-      const answer = await send(method, path, { signal: inTime, ...(body === undefined ? { headers: {} } : json) })
-      const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
-      const text = await textOf(answer)
-      const strange = (why: string, cause: unknown): AppError => {
+      const type: Record<string, string> = body === undefined ? {} : { 'content-type': 'application/json' }
+      const answer = await send(method, path, type, { signal: inTime, body: JSON.stringify(body) })
+      const text = await answer.text().catch(cutOff)
+      const strange = (why: string) => (cause: unknown) => {
         const words = `${method} ${url}${path}: ${why}, so this is no admin API of this Mailroom`
-        return new AppError('bad_request', words, { cause })
+        throw new AppError('bad_request', words, { cause })
       }
-      const read = await Promise.try(() => JSON.parse(text, clean) as unknown).catch((cause: unknown) => {
-        throw strange('the answer is no JSON', cause)
-      })
+      const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
+      const read = await Promise.try(() => JSON.parse(text, clean) as unknown).catch(strange('the answer is no JSON'))
       // The answer of a write is shown unchecked, for the same reason.
       const error = method === 'GET' ? responseOf(method, path).safeParse(read).error : undefined
-      if (error === undefined) return read
-      throw strange(`the answer lacks or alters ${error.issues[0]?.path.join('.') || 'everything'}`, error)
+      if (error) strange(`the answer lacks or alters ${error.issues[0]?.path.join('.') || 'everything'}`)(error)
+      return read
     },
     /** The data of each server-sent event, until the signal aborts or the service ends the stream. */
     async *events(path: string): AsyncGenerator<string, void, undefined> {
-      const { body } = await send('GET', path, { signal, headers: { accept: 'text/event-stream' } })
+      const { body } = await send('GET', path, { accept: 'text/event-stream' }, { signal })
       if (body === null) return
       let rest = ''
       try {
@@ -80,7 +72,7 @@ export function createClient(url: string, token: string, signal: AbortSignal) {
           }
         }
       } catch (cause) {
-        throw broken(cause)
+        cutOff(cause)
       }
     },
   }
@@ -146,9 +138,9 @@ export function clientOf({ values, terminal: { env, signal } }: Given): Client {
 /** `given` when it is an id; for an address, the id of the only account that has it. */
 export async function accountId(client: Client, given: string): Promise<string> {
   if (!given.includes('@')) return encodeURIComponent(given)
-  const found: AccountList['accounts'] = []
-  for await (const page of pagesOf<AccountList>(client, '/admin/accounts', { q: given }))
-    found.push(...page.accounts.filter(({ email }) => email.toLowerCase() === given.toLowerCase()))
+  const pages = await Array.fromAsync(pagesOf<AccountList>(client, '/admin/accounts', { q: given }))
+  const all = pages.flatMap(({ accounts }) => accounts)
+  const found = all.filter(({ email }) => email.toLowerCase() === given.toLowerCase())
   const [first] = found
   if (first === undefined) throw new AppError('not_found', `${given}: no such account`)
   if (found.length > 1)

@@ -73,7 +73,6 @@ export function showAccounts(answer: unknown): readonly string[] {
   return [...lines, ...(total > accounts.length ? [`… ${total} in all`] : [])]
 }
 
-/** The account after an action. */
 export const showAccount = (answer: unknown): readonly string[] => showAccounts({ total: 1, accounts: [answer] })
 
 export function showDeliveries(answer: unknown): readonly string[] {
@@ -100,8 +99,9 @@ export function showExplanation(answer: unknown): readonly string[] {
 
 const keyState = (revoked: number | null): string => (revoked === null ? 'in force' : `revoked ${day(revoked)}`)
 
+/** One developer, or a list of them. */
 export function showDevelopers(answer: unknown): readonly string[] {
-  return table(answer as z.output<typeof developerView>[], {
+  return table([answer].flat() as z.output<typeof developerView>[], {
     ID: (row) => row.id,
     'API KEY': (row) => row.api_key,
     USERS: (row) => String(row.users),
@@ -112,8 +112,9 @@ export function showDevelopers(answer: unknown): readonly string[] {
   })
 }
 
+/** One token, or a list of them. */
 export function showTokens(answer: unknown): readonly string[] {
-  return table(answer as z.output<typeof tokenView>[], {
+  return table([answer].flat() as z.output<typeof tokenView>[], {
     ID: (row) => row.id,
     SCOPES: (row) => row.scopes.join(','),
     CREATED: (row) => day(row.created),
@@ -152,7 +153,8 @@ const firstTime = 1_000_000_000
 
 function cellOf(value: unknown): string {
   if (typeof value === 'number' && value > firstTime) return day(value)
-  if (typeof value === 'object' && value !== null && 'what' in value) return next(value as Parameters<typeof next>[0])
+  if (typeof value === 'object' && value !== null && 'what' in value && 'at' in value)
+    return next(value as Parameters<typeof next>[0])
   if (typeof value === 'object' && value !== null)
     return Object.entries(value)
       .map(([name, inner]) => `${name} ${cellOf(inner)}`)

@@ -49,7 +49,6 @@ export const isOption = (name: string): name is OptionName => name in options
 /** Options of all commands. */
 const common: readonly string[] = ['json', 'url', 'token', 'help'] satisfies OptionName[]
 
-/** The parsed command line. */
 export interface Given {
   readonly values: Values
   readonly words: readonly string[]
@@ -60,7 +59,6 @@ export interface Command {
   /** The words after the command, as the usage shows them: '<id>', or '[list | revoke <id>]' where none is needed. */
   readonly words?: string
   readonly does: string
-  /** Options besides those of all commands. */
   readonly options?: readonly OptionName[]
   run(given: Given): Promise<void>
 }
@@ -75,34 +73,32 @@ function parse(words: readonly string[]) {
   }
 }
 
-/** How many words a command takes. A <placeholder> counts as one word. */
-function limitsOf(words: string): readonly [fewest: number, most: number] {
-  const counts = words.split('|').map((choice) => choice.match(/<[^<>]+>|[\w-]+/g)?.length ?? 0)
-  const most = Math.max(...counts)
-  return [words.startsWith('[') ? 0 : most, most]
+/** Whether the usage has these words: one of its choices, where a <placeholder> stands for any word. */
+function fits(usage: string, given: readonly string[]): boolean {
+  if (given.length === 0 && usage.startsWith('[')) return true
+  const choices = usage.split('|').map((choice) => choice.match(/<[^<>]+>|[\w-]+/g) ?? [])
+  const is = (part: string | undefined, word: string) => (part?.startsWith('<') ? word !== '' : part === word)
+  return choices.some((parts) => parts.length === given.length && given.every((word, at) => is(parts[at], word)))
 }
 
 /** Throws UsageError, which names the option. */
 export function readWords(name: string, command: Command, given: readonly string[]) {
   const { values, positionals } = parse(given)
   const { words = '', options: own = [] } = command
-  const [fewest, most] = limitsOf(words)
   const known = [...common, ...own]
   const strange = Object.entries(values).find(([option, value]) => value !== false && !known.includes(option))
   if (strange !== undefined) throw new UsageError(`--${strange[0]}: ${name} does not take it`)
-  if (!values.help && (positionals.length < fewest || positionals.length > most))
-    throw new UsageError(`${name}: expected ${words || 'no words'}`)
+  if (!values.help && !fits(words, positionals)) throw new UsageError(`${name}: expected ${words || 'no words'}`)
   return { values, words: positionals }
 }
 
 export function usageOf(name: string, { words = '', does, options: own = [] }: Command): string {
   const names: readonly OptionName[] = [...own, 'json', 'url', 'token']
-  return [`usage: mailroom ${name} ${words}`.trimEnd(), `  ${does}`, ...names.map(optionLine)].join('\n')
-}
-
-function optionLine(name: OptionName): string {
-  const { type, words } = options[name]
-  return `  --${name} ${type === 'boolean' ? ' ' : ''}${words}`
+  const lines = names.map((option) => {
+    const { type, words } = options[option]
+    return `  --${option} ${type === 'boolean' ? ' ' : ''}${words}`
+  })
+  return [`usage: mailroom ${name} ${words}`.trimEnd(), `  ${does}`, ...lines].join('\n')
 }
 
 const shownWidth = 34
@@ -123,10 +119,8 @@ export function usage(commands: Readonly<Record<string, Command>>): string {
   ].join('\n')
 }
 
-export const shells = ['bash', 'zsh', 'fish'] as const
-
-/** A script that completes commands, their verbs and their options. */
-export function completion(commands: Readonly<Record<string, Command>>, shell: (typeof shells)[number]): string {
+/** A script that completes commands, their verbs and their options. `shell`: bash, zsh or fish. */
+export function completion(commands: Readonly<Record<string, Command>>, shell: string): string {
   if (shell === 'fish') return fishCompletion(commands)
   const cases = Object.entries(commands).map(([name, { words, options: own = [] }]) => {
     return `    ${name}) words="${[...verbsOf(words), ...[...own, ...common].map((option) => `--${option}`)].join(' ')}" ;;`

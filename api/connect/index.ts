@@ -6,7 +6,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { z } from 'zod'
-import type { AccountRecord, Consent, ConnectOutcome, ConnectTry, Credential, Engine } from '../../engine/index.ts'
+import type { AccountRecord, ConnectOutcome, ConnectTry, Credential, Engine } from '../../engine/index.ts'
 import { eventStreamHeaders, type Route, StreamAnswer } from '../route.ts'
 import { email as emailSchema, lineText, port as portSchema } from '../values.ts'
 import {
@@ -14,8 +14,6 @@ import {
   connectingPage,
   donePage,
   hostOf,
-  type Doubt,
-  type Failure,
   type Field,
   loginPage,
   otherMailboxPage,
@@ -52,7 +50,7 @@ export function wizardRoutes(wizard: Wizard): readonly Route[] {
     page('GET', 'events', events),
     page('GET', 'done', done),
     ...callbackPages.map((name) => {
-      const handle = open((visit) => comeBack(visit, name, signedIn))
+      const handle = open((visit) => comeBack(visit, name, connectWith))
       return pageRoute(wizard, { at: `GET /connect/${name}`, step: 'login', handle, comesBack: true })
     }),
   ]
@@ -105,8 +103,8 @@ function first(visit: Visit): StreamAnswer {
   return showAddress(visit, visit.session.mailbox?.email ?? '', null)
 }
 
-function showAddress(visit: Visit, email: string, problem: Problem | null, doubt: Doubt | null = null): StreamAnswer {
-  const content = addressPage(visit, email, problem, doubt)
+function showAddress(visit: Visit, email: string, problem: Problem | null): StreamAnswer {
+  const content = addressPage(visit, email, problem)
   return visit.show({ title: visit.words.title, problem, content, status: problem === null ? 200 : 400, cancel: true })
 }
 
@@ -121,7 +119,7 @@ async function takeAddress(visit: Visit): Promise<StreamAnswer> {
   const isWhole = /@[^@]*\.[^@.]{2,}$/.test(email)
   if ((similar !== null || !isWhole) && values['kept'] !== email) {
     const doubt = similar === null ? words.emailShort : words.didYouMean(similar)
-    return showAddress(visit, email, { field: 'email', words: doubt, title: words.doubt }, { similar, kept: email })
+    return showAddress(visit, email, { field: 'email', words: doubt, similar })
   }
   session.mailbox = await discovered(visit.engine, email, null)
   session.problem = null
@@ -203,10 +201,6 @@ async function takeLogin(visit: Visit, known: Mailbox): Promise<StreamAnswer> {
   return connectWith(visit, mailbox, { kind: 'password', password: password.data })
 }
 
-function signedIn(visit: Visit, mailbox: Mailbox, { providerKey, refreshToken }: Consent): Promise<StreamAnswer> {
-  return connectWith(visit, mailbox, { kind: 'oauth2', providerKey, refreshToken })
-}
-
 /** Begins the try, and leads to its progress. Of a form that was sent twice the second one leads there too. */
 async function connectWith(visit: Visit, mailbox: Mailbox, credential: Credential): Promise<StreamAnswer> {
   const { engine, record, session } = visit
@@ -261,16 +255,13 @@ function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
     session.problem = { failure: isToken ? 'token_rejected' : outcome.failure, detail: outcome.message }
   } else if (outcome.kind === 'taken') session.problem = { failure: 'taken', detail: null }
   else {
-    session.problem = { failure: failureOf(outcome.code), detail: null }
+    // No other login would mend these errors.
+    const isConflict = ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(outcome.code)
+    session.problem = { failure: isConflict ? 'conflict' : 'ours', detail: null }
     // The email account may have another server by now: the login page shows it.
     if (session.mailbox?.fixed) session.mailbox = null
   }
   return 'login'
-}
-
-/** The failure to show for an error that no other login would mend. */
-function failureOf(code: Extract<ConnectOutcome, { kind: 'error' }>['code']): Failure {
-  return ['conflict', 'too_many', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
 }
 
 /** The progress of the try. The next page is an event, because EventSource does not follow redirects to a page. */
@@ -285,17 +276,14 @@ async function* news(visit: Visit): AsyncGenerator<string> {
   while (!signal.aborted && performance.now() < endsAt) {
     const own = ownTry(visit)
     if (own === null || own.outcome !== null) {
-      yield event({ to: visit.at('connecting') })
+      yield `data: ${JSON.stringify({ to: visit.at('connecting') })}\n\n`
       return
     }
     const { changed, step } = own
-    yield event({ list: progressList(visit.words, step).text, now: visit.words.progress[step] })
+    const data = { list: progressList(visit.words, step).text, now: visit.words.progress[step] }
+    yield `data: ${JSON.stringify(data)}\n\n`
     await Promise.race([changed, pause(heartbeatMs, undefined, { signal }).catch(() => undefined)])
   }
-}
-
-function event(data: Readonly<Record<string, string>>): string {
-  return `data: ${JSON.stringify(data)}\n\n`
 }
 
 function done(visit: Visit): StreamAnswer {

@@ -100,7 +100,6 @@ interface Frame {
   readonly language: Language
   readonly title: string
   readonly content: Html
-  /** Name of the application that asks for the mailbox. */
   readonly app?: string | undefined
   /** Address of the page in another language. */
   readonly here?: string | undefined

@@ -1,15 +1,9 @@
 /** The contents of the wizard's pages. The words of the language are a parameter. */
-import type { ConnectTry, DiscoveredSettings, HelpPage } from '../../engine/index.ts'
+import type { AccountRecord, ConnectTry, DiscoveredSettings, HelpPage } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
 import type { Words } from './en.ts'
 
-/** The mailbox that is going to be connected. */
-export interface Mailbox {
-  readonly email: string
-  readonly server: string
-  readonly port: number
-  readonly useSsl: boolean
-  readonly username: string
+export interface Mailbox extends Pick<AccountRecord, 'email' | 'server' | 'port' | 'useSsl' | 'username'> {
   /** The answer of discovery; null = it found nothing, so the settings are a guess. */
   readonly found: DiscoveredSettings | null
   /** The token is for an email account that exists: only the credentials may change. */
@@ -22,13 +16,13 @@ export type Field = 'email' | 'password' | 'server' | 'port' | 'username'
 
 /** Why the user has to repeat a step: a field is wrong, or the try has failed. */
 export type Problem =
-  | { readonly field: Field; readonly words: string; readonly title?: string }
+  /** `similar` is there when an address is only doubted: the one that may be meant, or null. */
+  | { readonly field: Field; readonly words: string; readonly similar?: string | null }
   | { readonly failure: Failure; readonly detail: string | null }
 
 /** The parts that all pages of a token share. */
 export interface Setting {
   readonly words: Words
-  /** The application that asks for the mailbox. */
   readonly app: string
   readonly csrf: string
   /** Address of a step. */
@@ -48,7 +42,7 @@ function problemBox(words: Words, problem: Problem | null): Html | null {
     ? html`<p id="problem"><a href="#${problem.field}">${problem.words}</a></p>`
     : failureText(words, problem)
   return html`<div class="problem" role="alert" tabindex="-1" autofocus>
-    <h2>${isField && problem.title !== undefined ? problem.title : words.problem}</h2>
+    <h2>${isField && problem.similar !== undefined ? words.doubt : words.problem}</h2>
     ${content}
   </div>`
 }
@@ -104,21 +98,17 @@ function form({ csrf, at }: Setting, step: string, content: Html): Html {
   </form>`
 }
 
-/** An address that may be mistyped. When the form comes with the same address again, the address is accepted. */
-export interface Doubt {
-  readonly similar: string | null
-  readonly kept: string
-}
-
-export function addressPage(setting: Setting, email: string, problem: Problem | null, doubt: Doubt | null): Html {
+/** When the form comes with the address that it `kept`, a doubted address is accepted. */
+export function addressPage(setting: Setting, email: string, problem: Problem | null): Html {
   const { words, app } = setting
+  const similar = problem !== null && 'field' in problem ? problem.similar : undefined
   const { emailLabel: label, emailHint: hint } = words
   const input = field({ name: 'email', label, value: email, type: 'email', autocomplete: 'email', hint }, problem)
-  const kept = doubt !== null && html`<input type="hidden" name="kept" value="${doubt.kept}" />`
+  const kept = similar !== undefined && html`<input type="hidden" name="kept" value="${email}" />`
   return html`<p class="step">${words.stepOf(1, 3)}</p>
     <h1>${words.title}</h1>
     <p>${words.asks(app)}.</p>
-    ${problemBox(words, problem)} ${doubt !== null && doubt.similar !== null && similarForm(setting, doubt.similar)}
+    ${problemBox(words, problem)} ${similar && similarForm(setting, similar)}
     ${form(setting, 'address', html`${kept}${input}<button class="main">${words.next}</button>`)}
     <p class="privacy">${words.privacy(app)}</p>`
 }
@@ -135,7 +125,6 @@ interface LoginPage {
   readonly provider: string | null
   /** Whether the page has the password form. */
   readonly passwords: boolean
-  /** Whether the user may change the address. */
   readonly changeable: boolean
 }
 
@@ -222,24 +211,12 @@ function password(words: Words, problem: Problem | null): Html {
 }
 
 /** Problems that are not caused by the server settings. */
-const notOfSettings: ReadonlySet<Failure | Field> = new Set([
-  'password',
-  'auth_rejected',
-  'token_rejected',
-  'consent_lost',
-  'consent_denied',
-  'consent_partial',
-  'consent_short',
-  'provider_down',
-  'provider_refuses',
-  'sign_in_old',
-  'other_address',
-])
+const notOfSettings = /^(?:password|auth_rejected|token_rejected|consent_\w+|provider_\w+|sign_in_old|other_address)$/
 
 /** The server settings. They are closed when discovery knows them and the problem is not about them. */
 function settings(words: Words, mailbox: Mailbox, problem: Problem | null): Html {
   const about = problem === null ? null : 'field' in problem ? problem.field : problem.failure
-  const open = mailbox.found === null || (about !== null && !notOfSettings.has(about))
+  const open = mailbox.found === null || (about !== null && !notOfSettings.test(about))
   const option = (value: string, name: string, chosen: boolean) =>
     html`<option value="${value}" ${chosen && html`selected`}>${name}</option>`
   const { server, port, useSsl, username } = mailbox
@@ -286,7 +263,6 @@ export function connectingPage({ words, at }: Setting, email: string, step: Conn
     <p>${words.connectingHint}</p>`
 }
 
-/** The page from which the browser goes on to the provider. */
 export function leavingPage(words: Words, provider: string, url: string): Html {
   return html`<h1>${words.leavingTitle(provider)}</h1>
     <p role="status">${words.leavingText}</p>
@@ -305,12 +281,4 @@ export function otherMailboxPage({ words, at }: Setting, title: string, text: st
   return html`<h1>${title}</h1>
     <p>${text}</p>
     <a class="button main" href="${at('connecting')}">${words.next}</a>`
-}
-
-/** `again`: where the wizard begins again. */
-export function endPage(words: Words, end: End, again: string | undefined): Html {
-  const { title, text } = words.ends[end]
-  return html`<h1>${title}</h1>
-    <p>${text}</p>
-    ${again !== undefined && html`<p><a href="${again}">${words.startAgain}</a></p>`}`
 }

@@ -7,6 +7,7 @@ import {
   ConsentError,
   type ConsentReason,
   type ConnectTokenRecord,
+  type Credential,
   destinationOf,
   type Engine,
   letterOf,
@@ -44,7 +45,6 @@ function addressOf({ call }: Visit, page: CallbackPage): string {
   return `${call.baseUrl}/connect/${page}`
 }
 
-/** Sends the browser to the provider. */
 export async function leave(visit: Visit, mailbox: Mailbox): Promise<StreamAnswer> {
   const { engine, record, session, words } = visit
   const signIn = await signInFor(engine, record, mailbox)
@@ -89,8 +89,7 @@ function toLogin(visit: Visit, error: unknown): StreamAnswer {
   return visit.go('login')
 }
 
-/** Connects the mailbox with the consent. */
-type Connect = (visit: Visit, mailbox: Mailbox, consent: Consent) => Promise<StreamAnswer>
+type Connect = (visit: Visit, mailbox: Mailbox, credential: Credential) => Promise<StreamAnswer>
 
 /** Takes the answer of the provider, with which the browser comes back. */
 export async function comeBack(visit: Visit, page: CallbackPage, connect: Connect): Promise<StreamAnswer> {
@@ -109,13 +108,10 @@ export async function comeBack(visit: Visit, page: CallbackPage, connect: Connec
   if (mailbox === null) return visit.go('')
   // Another tab may have changed the server or the port meanwhile: the token must not go there.
   if (destinationOf(mailbox) !== consent.destination) return visit.go('login')
-  const { email } = consent
-  const isOwn = email === null || [mailbox.email, mailbox.username].some((one) => sameAddress(one, email))
-  if (isOwn) return connect(visit, mailbox, consent)
+  const { email, providerKey, refreshToken } = consent
+  const own = [mailbox.email, mailbox.username].map((name) => name.toLowerCase())
+  if (email === null || own.includes(email.toLowerCase()))
+    return connect(visit, mailbox, { kind: 'oauth2', providerKey, refreshToken })
   session.problem = { failure: 'other_address', detail: email }
   return visit.go('login')
-}
-
-function sameAddress(one: string, other: string): boolean {
-  return one.toLowerCase() === other.toLowerCase()
 }

@@ -1,7 +1,4 @@
-/**
- * A call to a page of the wizard: finds its token, the session of its browser and its language. An invalid link leads
- * to a page that says so, or to an error where the client asks for JSON.
- */
+/** A call to a page of the wizard: its token, its browser session, its language; or why its link is not valid. */
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import {
@@ -19,14 +16,14 @@ import { type Html, html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createCounter } from '../limits.ts'
 import { createLook, isLanguage, type Language, languages, preferredLanguage } from './look.ts'
-import { type End, endPage, type Mailbox, type Problem, type Setting } from './pages.ts'
+import type { End, Mailbox, Problem, Setting } from './pages.ts'
 
 /** The progress of one browser with one token, found by a cookie. It is in memory only, without passwords. */
 class Session {
   readonly token: string
   readonly id = secretText()
   readonly csrf = secretText()
-  /** The chosen language; null = none was chosen. */
+  /** null = none was chosen. */
   language: Language | null = null
   mailbox: Mailbox | null = null
   /** The problem that the login page shows until the next form. */
@@ -35,7 +32,6 @@ class Session {
   signedIn = false
   /** The address of the last try. */
   tried: string | null = null
-  /** Whether the browser has sent a form. */
   sent = false
   /** Whether this browser has connected the mailbox. */
   done = false
@@ -120,7 +116,6 @@ export function createWizard({ brand, uses }: Engine, now: () => number) {
   return { look: createLook(brand), sessions: createSessions(), forms }
 }
 
-/** The parameters of a form or of a query. */
 type Values = Readonly<Record<string, string>>
 
 export interface Visit extends Setting {
@@ -218,7 +213,8 @@ async function answer(
   const isForm = route.startsWith('POST')
   // For a link that is not valid any more, the handler says so, whatever the form is.
   const isOpen = engine.connect.life(record) === 'open'
-  const outdated = isForm && isOpen && !isOfSession(call, known, values['csrf'] ?? '')
+  const isOfSession = known !== undefined && isOwn(call) && sameText(known.csrf, values['csrf'] ?? '')
+  const outdated = isForm && isOpen && !isOfSession
   const limit = engine.config.MAILROOM_RATE_CONNECT_PER_MINUTE
   if (outdated || (isForm && limit > 0 && forms.count(call.address).count > limit)) {
     return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root, back })
@@ -230,27 +226,17 @@ async function answer(
   const at = (name: string): string => (name === '' ? root : `${root}/${name}`)
   const here = at(step)
   const words = languages[language]
-  return handle({
-    engine,
-    call,
-    record,
-    session,
-    values,
-    words,
-    app,
-    csrf: session.csrf,
-    back,
-    at,
-    show: ({ title, problem = null, content: own, status = 200, refresh, cancel }) => {
-      const link = html`<p class="links"><a href="${back}">${words.cancel(app)}</a></p>`
-      const content = html`${own} ${cancel && back !== null && link}`
-      const whole = `${problem === null ? '' : `${words.problem}: `}${title} · ${app}`
-      const frame = { language, title: whole, content, app, here, ...(refresh ? { refresh } : {}) }
-      return new StreamAnswer(wizard.look.page(frame), { ...wizard.look.headers, ...cookie }, status)
-    },
-    go: (name) => redirect(at(name), cookie),
-    end: (end) => endAnswer(wizard, call, language, end, { app, here, back }),
-  })
+  const show: Visit['show'] = ({ title, problem = null, content: own, status = 200, refresh, cancel }) => {
+    const link = html`<p class="links"><a href="${back}">${words.cancel(app)}</a></p>`
+    const content = html`${own} ${cancel && back !== null && link}`
+    const whole = `${problem === null ? '' : `${words.problem}: `}${title} · ${app}`
+    const frame = { language, title: whole, content, app, here, ...(refresh ? { refresh } : {}) }
+    return new StreamAnswer(wizard.look.page(frame), { ...wizard.look.headers, ...cookie }, status)
+  }
+  const go = (name: string): StreamAnswer => redirect(at(name), cookie)
+  const end = (why: End): StreamAnswer => endAnswer(wizard, call, language, why, { app, here, back })
+  const setting = { words, app, csrf: session.csrf, at }
+  return handle({ ...setting, engine, call, record, session, values, back, show, go, end })
 }
 
 /** The wizard with the look of the token's developer, and the name of the application that asks for the mailbox. */
@@ -277,11 +263,6 @@ function languageOf(call: Call, { lang = '' }: Values, session?: Session): Langu
   return session?.language ?? preferredLanguage(call.header('accept-language'))
 }
 
-/** Whether a form was made by this service, for this session. */
-function isOfSession(call: Call, session: Session | undefined, csrf: string): boolean {
-  return session !== undefined && isOwn(call) && sameText(session.csrf, csrf)
-}
-
 const statusOf: Readonly<Record<End, number>> = {
   unknown: 404,
   used: 410,
@@ -299,7 +280,6 @@ interface Links {
   readonly app?: string
   /** Where the wizard begins again. */
   readonly again?: string
-  /** The page in another language. */
   readonly here?: string
   /** The callback_url: a browser that missed the last page comes back to the application by it. */
   readonly back?: string | null
@@ -317,9 +297,11 @@ function endAnswer(wizard: Wizard, call: Call, language: Language, end: End, lin
 function endPageOf({ look }: Wizard, language: Language, end: End, links: Links = {}): StreamAnswer {
   const { app, again, here, back = null } = links
   const words = languages[language]
-  const { title } = words.ends[end]
-  const content = html`${endPage(words, end, again)}
-  ${back !== null && html`<p><a class="button main" href="${back}">${words.back(app ?? '')}</a></p>`}`
+  const { title, text } = words.ends[end]
+  const content = html`<h1>${title}</h1>
+    <p>${text}</p>
+    ${again !== undefined && html`<p><a href="${again}">${words.startAgain}</a></p>`}
+    ${back !== null && html`<p><a class="button main" href="${back}">${words.back(app ?? '')}</a></p>`}`
   const headers = end === 'busy' ? { ...look.headers, 'Retry-After': '60' } : look.headers
   return new StreamAnswer(look.page({ language, title, content, app, here }), headers, statusOf[end])
 }

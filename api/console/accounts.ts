@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { conditions, drawings, type Engine, failureClasses, sentence, shownStates } from '../../engine/index.ts'
 import { type AccountDetail, accountDetail, type LineRow, readFolderAnew, reconnectLink } from '../admin/account.ts'
-import { type AccountQuery, accountQuery, type AccountRow, findAccount, listAccounts } from '../admin/accounts.ts'
+import { accountQuery, findAccount, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
 import { chartCard } from './chart.ts'
@@ -11,32 +11,18 @@ import { trailCards } from './trail.ts'
 import { card, choose, developerFilter, developerLink, facts, field, link, moment, named, nextWords } from './parts.ts'
 import { pill, scrolling, searchedList, select, shownOnce, since, steps, strip, table } from './parts.ts'
 
-const ages = [
-  ['60', 'a minute'],
-  ['600', '10 minutes'],
-  ['3600', 'an hour'],
-  ['86400', 'a day'],
-] as const
+const ages = Object.entries({ 'a minute': '60', '10 minutes': '600', 'an hour': '3600', 'a day': '86400' })
 
 const pageOf = (id: string): string => `/console/accounts/${id}`
 
-export const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
+const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
   const { accounts: rows, total, silent } = await listAccounts(visit.engine, values)
-  const filters = filtersOf(values, await developerFilter(visit, values))
-  const list = accountTable(rows)
-  return searchedList({ title: 'Accounts', values, filters, list, shown: rows.length, total, silent }, visit)
-})
-
-function filtersOf(values: AccountQuery, developers: Html): Html {
-  return html`${field('Address, label or id', 'q', values, 'search')}
+  const filters = html`${field('Address, label or id', 'q', values, 'search')}
   ${select('Status', 'condition', conditions, values)} ${select('State', 'state', shownStates.account, values)}
   ${select('API status', 'status', ['OK', 'DISABLED'], values)} ${field('Host', 'host', values)}
-  ${field('User id', 'user', values)} ${developers} ${select('Failure', 'failure', failureClasses, values)}
-  ${select('Minimum duration', 'older_than', ages, values)}`
-}
-
-function accountTable(rows: readonly AccountRow[]): Html {
-  return table(rows, 'No account matches.', {
+  ${field('User id', 'user', values)} ${await developerFilter(visit, values)}
+  ${select('Failure', 'failure', failureClasses, values)} ${select('Minimum duration', 'older_than', ages, values)}`
+  const list = table(rows, 'No account matches.', {
     Account: (row) => html`<a href="${pageOf(row.id)}">${row.email}</a>`,
     Status: (row) => pill(row.condition),
     Duration: (row) => since(row.since),
@@ -48,9 +34,10 @@ function accountTable(rows: readonly AccountRow[]): Html {
         : html`<a href="${link('/console/accounts', { failure })}">${failure}</a> <br /><small>${message}</small>`,
     Next: (row) => nextWords(row.next, row.attempt),
   })
-}
+  return searchedList({ title: 'Accounts', values, filters, list, shown: rows.length, total, silent }, visit)
+})
 
-export const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
+const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
   const seen = await accountDetail(visit.engine, path.id)
   const { live } = visit
   const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen, visit)}`)}
@@ -190,7 +177,9 @@ function queues(rows: AccountDetail['queues']): Html {
   })
 }
 
-export const accountActions = [
+export const accountRoutes = [
+  accounts,
+  account,
   ...names.map((name) =>
     action(`/console/accounts/{id}/${name}`, z.object({}), async ({ path: { id } }, { engine }) => {
       return { to: pageOf(id), notice: await operate(engine, name, id) }

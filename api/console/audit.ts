@@ -5,8 +5,6 @@ import { html, type Html } from '../html.ts'
 import { page } from './frame.ts'
 import { field, moment, searchedList, table } from './parts.ts'
 
-const outcomes = { done: '', refused: 'bad', failed: 'bad', unknown: 'bad' } as const
-
 export const audit = page('/console/audit', auditQuery, async ({ values }, visit) => {
   const rows = await auditTrail(visit.engine, values)
   const filters = field('Address, name, host or id', 'target', values, 'search')
@@ -25,7 +23,7 @@ function trail(rows: readonly AuditRow[]): Html {
     },
     Details: detailWords,
     Outcome: ({ outcome, status }) =>
-      html`<span class="${outcomes[outcome]}">${outcome}</span>
+      html`<span class="${outcome !== 'done' && 'bad'}">${outcome}</span>
         ${outcome !== 'done' && html`<small>${status}</small>`}`,
   })
 }

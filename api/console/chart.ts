@@ -5,7 +5,6 @@ import { html, type Html } from '../html.ts'
 import type { Visit } from './frame.ts'
 import { card, scrolling, table } from './parts.ts'
 
-/** The marks of the chart: the active states of an actor, its last transitions, its running timers. */
 type Marks = Pick<AccountDetail, 'active' | 'last' | 'timers'>
 
 /** The chart, and a table of the transitions that are possible now. */
@@ -21,7 +20,6 @@ export function chartCard(title: string, drawing: Drawing, marks: Marks, live: V
   return card('Chart', html`${legend} ${chart} ${ways}`)
 }
 
-/** The transitions of the states that are active. */
 function waysOut({ chart }: Drawing, lit: ReadonlySet<string>): Html {
   const ways = statesOf(chart)
     .filter(({ path }) => lit.has(path))
@@ -42,7 +40,7 @@ export function chartSvg(title: string, { chart, arrows, layout }: Drawing, mark
   const lit = litOf(marks.active)
   const drawn = arrows.flatMap((arrow) => {
     const place = layout.arrows[`${arrow.from}>${arrow.to}`]
-    return place === undefined ? [] : [{ arrow, place, ...marksOf(arrow, marks) }]
+    return place === undefined ? [] : [{ place, ...marksOf(arrow, marks) }]
   })
   // SVG draws in this order: marked arrows last, so that no other arrow crosses them.
   const lines = drawn.toSorted((one, other) => one.name.length - other.name.length).map(line)
@@ -75,18 +73,16 @@ function descriptionOf({ active, last }: Marks): string {
   return `Active: ${active.map(nameOf).join(', ') || 'none'}. Last transitions: ${ways.join(', ') || 'none'}.`
 }
 
-function marksOf({ to, transitions }: Arrow, { last, timers }: Marks) {
+function marksOf(arrow: Arrow, { last, timers }: Marks) {
+  const { to, transitions } = arrow
   const is = (one: { readonly from: string; readonly event: string }): boolean =>
     transitions.some(({ from, event }) => from === one.from && event === one.event)
   const taken = last.find((one) => one.to === to && is(one))
   const timer = timers.find(is)
-  return { taken, timer, name: [taken && 'lit', timer && 'runs'].filter(Boolean).join(' ') }
+  return { arrow, taken, timer, name: [taken && 'lit', timer && 'runs'].filter(Boolean).join(' ') }
 }
 
-interface Drawn extends ReturnType<typeof marksOf> {
-  readonly arrow: Arrow
-  readonly place: Drawing['layout']['arrows'][string]
-}
+type Drawn = ReturnType<typeof marksOf> & { readonly place: Drawing['layout']['arrows'][string] }
 
 function line({ arrow: { from, to }, place, name }: Drawn): Html {
   return html`<g class="${name}" data-arrow="${from}>${to}"

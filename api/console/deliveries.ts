@@ -9,7 +9,6 @@ import {
   type LogFilters,
   logFilters,
   logQuery,
-  type LogQuery,
   redeliver,
   resendFailed,
   type SentCallback,
@@ -23,14 +22,14 @@ import { ordinal, receiver, scrolling, searchedList, select, stackedBars, table,
 
 const logPath = '/console/deliveries'
 
-const times = [
-  ['3600', 'last hour'],
-  ['86400', 'last day'],
-  ['604800', 'last 7 days'],
-  ['2592000', 'last 30 days'],
-] as const
+const times = Object.entries({
+  'last hour': '3600',
+  'last day': '86400',
+  'last 7 days': '604800',
+  'last 30 days': '2592000',
+})
 
-export const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
+const deliveries = page(logPath, logQuery, async ({ values }, visit) => {
   const log = await deliveryLog(visit.engine, values)
   const { deliveries: rows, failed, silent } = log
   const filters = html`${field('Message or callback id, or subject among the newest 2,000', 'q', values, 'search')}
@@ -51,7 +50,7 @@ function lengthOf({ from, within }: LogFilters): number | undefined {
 /** A resending that is done is shown for an hour after its start. */
 const shownSeconds = 3600
 
-function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | null {
+function progress({ resending: last }: DeliveryLog, values: LogFilters): Html | null {
   if (last === null || (last.done && last.started < Date.now() / 1000 - shownSeconds)) return null
   const { queued, total, done, reason, started } = last
   const words = done ? 'were queued again' : 'are queued again so far'
@@ -65,7 +64,6 @@ function progress({ resending: last }: DeliveryLog, values: LogQuery): Html | nu
 
 const resendPath = `${logPath}/redeliver`
 
-/** The filters as parameters of a query. */
 function parametersOf({ developer, account, webhook, state, q, within, from, until: end }: LogFilters) {
   return { developer, account, webhook, state, q, within, from: from && from / 1000, until: end && end / 1000 }
 }
@@ -77,7 +75,7 @@ function backTo(values: LogFilters): string {
 }
 
 /** The link has the time that the page shows, however long the page stays open. */
-function resendCard({ from, until: end, failed }: DeliveryLog, values: LogQuery): Html {
+function resendCard({ from, until: end, failed }: DeliveryLog, values: LogFilters): Html {
   const to = link(resendPath, { ...parametersOf(values), within: lengthOf(values), from, until: end })
   const button = html`<a class="button danger" href="${to}">Send all failed again: ${failed}</a>`
   return card('Failed callbacks', button)
@@ -99,8 +97,11 @@ const resendAction = action(resendPath, logFilters, async ({ values }, { engine 
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {
   return table(rows, 'No callback matches.', {
-    Callback: ({ delivery_id: id, ...row }) =>
-      html`<a class="words" href="/console/deliveries/${id}">${titleOf(row)}</a>`,
+    // The subject of the message, or the event of a callback about none.
+    Callback: ({ delivery_id: id, subject, event, kind }) => {
+      const title = subject === null ? (event ?? kind) : subject || '(no subject)'
+      return html`<a class="words" href="/console/deliveries/${id}">${title}</a>`
+    },
     Event: (row) => row.event ?? row.kind,
     State: (row) => pill(row.state),
     Receiver: (row) => receiver(row.webhook_id, row.url, row.owner),
@@ -125,11 +126,6 @@ export function deliveryCard(
   return card(title, html`${list} ${all}`)
 }
 
-/** The subject of the message, or the event of a callback about none. */
-function titleOf({ subject, event, kind }: Pick<DeliveryRow, 'subject' | 'event' | 'kind'>): string {
-  return subject === null ? (event ?? kind) : subject || '(no subject)'
-}
-
 export function waitWords(waits: DeliveryRow['waits']): Html | null {
   if (waits === null) return null
   const { behind, callback: id, until: at } = waits
@@ -147,7 +143,7 @@ function outcomeOf(attempt: Attempt | undefined): string | null {
   return attempt === undefined ? null : (attempt.error ?? String(attempt.status_code))
 }
 
-export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
+const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
   const seen = await deliveryOf(engine, path.id, call.signal)
   const again = form(`${logPath}/${path.id}/redeliver`, html`<button>Send it again</button>`)
   const kept = html`<details>
@@ -214,4 +210,4 @@ const redeliverAction = action(`${logPath}/{id}/redeliver`, z.object({}), async 
   return { to: `${logPath}/${path.id}`, notice }
 })
 
-export const deliveryRoutes = [redeliverAction, resendQuestion, resendAction]
+export const deliveryRoutes = [deliveries, delivery, redeliverAction, resendQuestion, resendAction]

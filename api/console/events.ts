@@ -23,15 +23,9 @@ const heartbeatMs = 15_000
 /** Streams of a session. A further stream ends the oldest. */
 const mostStreams = 5
 
-/** The open streams of each session, oldest first, and the number of all open streams. */
-interface Streams {
-  readonly of: WeakMap<ConsoleSession, Set<AbortController>>
-  open: number
-}
-
 export function eventsRoute(pages: readonly Page[]): Route {
-  const find = finder(pages)
-  const streams: Streams = { of: new WeakMap(), open: 0 }
+  const patterns = compileRoutes(pages)
+  const open: Streams = new Map()
   return defineRoute(`GET ${path}`, {
     auth: 'public',
     summary: 'What changes on a page of the console',
@@ -41,47 +35,35 @@ export function eventsRoute(pages: readonly Page[]): Route {
       checkOn(call, path)
       const session = await sessionOf(call)
       if (session === null) return redirect('/console/login')
-      const make = find(query.page)
-      if (make === null) throw badParameter('page', 'no page of the console')
-      const events = Readable.from(stream(call, session, make, streams), { objectMode: false })
+      const url = URL.parse(query.page, 'http://console')
+      const pattern = patterns.find(({ regexp }) => url !== null && regexp.test(url.pathname))
+      const page = pages.find((one) => one.path === pattern?.path)
+      if (url === null || pattern === undefined || page === undefined)
+        throw badParameter('page', 'no page of the console')
+      const match = matchOf(pattern, 'GET', pattern.regexp.exec(url.pathname)?.slice(1) ?? [])
+      const values = Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''))
+      const make = async () => {
+        const parts = new Map<string, string>()
+        await page.show(match?.parameters ?? {}, values, visitOf(call, session, parts))
+        return parts
+      }
+      const events = Readable.from(stream(call, session, make, open), { objectMode: false })
       return new StreamAnswer(events, eventStreamHeaders)
     },
   })
 }
 
+/** The session of each open stream, by what ends the stream; oldest first. */
+type Streams = Map<AbortController, ConsoleSession>
 /** Makes a page and returns its live parts, by id. */
-type Make = (call: Call, session: ConsoleSession) => Promise<ReadonlyMap<string, string>>
-
-function finder(pages: readonly Page[]): (address: string) => Make | null {
-  const patterns = compileRoutes(pages)
-  return (address) => {
-    const url = URL.parse(address, 'http://console')
-    if (url === null) return null
-    for (const pattern of patterns) {
-      const captures = pattern.regexp.exec(url.pathname)?.slice(1)
-      const match = captures === undefined ? null : matchOf(pattern, 'GET', captures)
-      const page = pages.find(({ path }) => path === pattern.path)
-      if (page === undefined || match === null) continue
-      const values = Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''))
-      return async (call, session) => {
-        const parts = new Map<string, string>()
-        await page.show(match.parameters, values, visitOf(call, session, parts))
-        return parts
-      }
-    }
-    return null
-  }
-}
+type Make = () => Promise<ReadonlyMap<string, string>>
 
 /** A stream counts as open from its first read on: only from then on does `finally` run. */
-async function* stream(call: Call, session: ConsoleSession, make: Make, streams: Streams): AsyncGenerator<string> {
-  const own = streams.of.get(session) ?? new Set()
-  streams.of.set(session, own)
+async function* stream(call: Call, session: ConsoleSession, make: Make, open: Streams): AsyncGenerator<string> {
   const over = new AbortController()
-  own.add(over)
-  streams.open += 1
-  const [oldest] = own
-  if (own.size > mostStreams) oldest?.abort()
+  open.set(over, session)
+  const own = [...open.keys()].filter((one) => open.get(one) === session)
+  if (own.length > mostStreams) own[0]?.abort()
   const leave = call.engine.revocations.onEnd(session.label, () => over.abort())
   const signal = AbortSignal.any([call.signal, over.signal])
   /** Hashes of the parts that were sent. */
@@ -91,7 +73,7 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
     yield 'retry: 3000\n\n'
     while (!signal.aborted && (await call.engine.operators.session(session.id)) !== null) {
       const began = performance.now()
-      const parts = [...(await make(call, session))].map(([id, part]) => ({ id, part, hash: hash('sha1', part) }))
+      const parts = [...(await make())].map(([id, part]) => ({ id, part, hash: hash('sha1', part) }))
       const changed = parts.filter((one) => sent.get(one.id) !== one.hash).map(({ id, part }) => [id, part] as const)
       sent = new Map(parts.map((one) => [one.id, one.hash]))
       const ended = performance.now()
@@ -99,7 +81,7 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
       else if (ended - quietSince > heartbeatMs) yield ': still here\n\n'
       if (changed.length > 0 || ended - quietSince > heartbeatMs) quietSince = ended
       const costMs = Math.min(mostCostMs, ended - began)
-      const pauseMs = Math.max(shortestPauseMs, pauseFactor * streams.open * costMs)
+      const pauseMs = Math.max(shortestPauseMs, pauseFactor * open.size * costMs)
       await pause(pauseMs, undefined, { signal }).catch(() => undefined)
     }
     if (over.signal.aborted) yield 'event: over\ndata: {}\n\n'
@@ -108,7 +90,6 @@ async function* stream(call: Call, session: ConsoleSession, make: Make, streams:
     yield 'event: gone\ndata: {}\n\n'
   } finally {
     leave()
-    own.delete(over)
-    streams.open -= 1
+    open.delete(over)
   }
 }

@@ -12,20 +12,11 @@ import { consoleHeaders, consolePage, plainPage, type Shown } from './look.ts'
 type Values = Readonly<Record<string, unknown>>
 
 /** A call with its session, and what a page is made with. */
-export interface Visit {
-  readonly engine: Engine
-  readonly call: Call
-  readonly session: ConsoleSession
-  /** A part of the page that is sent again when it has changed. An update would empty the fields of a form in it. */
-  live(id: string, content: Html, tag?: 'div' | 'span'): Html
-  /** A form that posts an action, with the CSRF token. */
-  form(to: string, content: Html, className?: string): Html
-}
+export type Visit = ReturnType<typeof visitOf>
 
 /** The result of an action: a page that is shown once, or a redirect with a notice. */
 export type Done = Shown | { readonly to: string; readonly notice: string; readonly cookie?: string }
 
-/** A page's content, or a redirect to another page. */
 type Made = Shown | { readonly to: string }
 
 export interface Page extends Route {
@@ -163,16 +154,18 @@ export function checkOn({ engine }: Call, path: string): void {
 }
 
 /** `parts` collects the live parts of the page, by id. */
-export function visitOf(call: Call, session: ConsoleSession, parts = new Map<string, string>()): Visit {
+export function visitOf(call: Call, session: ConsoleSession, parts = new Map<string, string>()) {
   return {
     engine: call.engine,
     call,
     session,
-    live(id, content, tag = 'div') {
+    /** A part of the page that is sent again when it has changed. An update would empty the fields of a form in it. */
+    live(id: string, content: Html, tag: 'div' | 'span' = 'div'): Html {
       parts.set(id, content.text)
       return html`<${tag} id="${id}" data-live>${content}</${tag}>`
     },
-    form: (to, content, className = 'inline') =>
+    /** A form that posts an action, with the CSRF token. */
+    form: (to: string, content: Html, className = 'inline'): Html =>
       html`<form method="post" action="${to}" class="${className}">
         <input type="hidden" name="csrf" value="${session.csrf}" />${content}
       </form>`,
@@ -193,11 +186,11 @@ export const oncePage = page(oncePath, z.object({ page: z.string().optional() })
   return Promise.resolve(shown)
 })
 
-function answer(path: string, { title, content }: Shown, visit: Visit, status = 200): StreamAnswer {
+function answer(path: string, shown: Shown, visit: Visit, status = 200): StreamAnswer {
   const notice = notices.get(visit.session) ?? null
   notices.delete(visit.session)
   const logout = visit.form('/console/logout', html`<button>Log out</button>`)
-  return new StreamAnswer(consolePage({ path, title, notice, content, logout }), consoleHeaders, status)
+  return new StreamAnswer(consolePage(path, shown, notice, logout), consoleHeaders, status)
 }
 
 /** The answer of `work`, or a page that shows its error. */

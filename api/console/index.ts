@@ -5,16 +5,16 @@ import { html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createTries, type Tries } from '../limits.ts'
 import { text } from '../values.ts'
-import { account, accountActions, accounts } from './accounts.ts'
+import { accountRoutes } from './accounts.ts'
 import { audit } from './audit.ts'
-import { deliveries, delivery, deliveryRoutes } from './deliveries.ts'
+import { deliveryRoutes } from './deliveries.ts'
 import { eventsRoute } from './events.ts'
-import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
-import { developer, developers, keyRoutes, tokens } from './keys.ts'
+import { action, checkOn, cookieOf, isOwn, oncePage, type Page, redirect, refused, sessionOf } from './frame.ts'
+import { keyRoutes } from './keys.ts'
 import { consoleHeaders, plainPage } from './look.ts'
 import { nodes } from './nodes.ts'
 import { overview } from './overview.ts'
-import { hosts, settingRoutes } from './settings.ts'
+import { settingRoutes } from './settings.ts'
 import { search } from './search.ts'
 import { trail } from './trail.ts'
 import { webhook, webhooks } from './webhooks.ts'
@@ -109,25 +109,8 @@ const logout = action('/console/logout', z.object({}), async (_input, { engine, 
   return { to: loginPath, notice: '', cookie: cookieOf(call, null) }
 })
 
-/** All pages that may have live parts. */
-const pages = [
-  overview,
-  search,
-  accounts,
-  account,
-  trail,
-  webhooks,
-  webhook,
-  deliveries,
-  delivery,
-  hosts,
-  developers,
-  developer,
-  tokens,
-  audit,
-  nodes,
-]
-const others = [...accountActions, ...deliveryRoutes, ...keyRoutes, ...settingRoutes, oncePage]
+const others: readonly (Route | Page)[] = [...accountRoutes, ...deliveryRoutes, ...keyRoutes, ...settingRoutes]
+const routes = [overview, search, trail, webhooks, webhook, audit, nodes, ...others]
 
 /** Wrong passwords of an address when MAILROOM_WRONG_KEYS sets no limit. */
 const usualTries = 10
@@ -141,5 +124,6 @@ interface Deps {
 export function consoleRoutes({ config, log, now }: Deps): readonly Route[] {
   const words = ['password', 'wrong ones'] as const
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log, words })
-  return [loginPage, loginRoute(tries), logout, ...pages, ...others, eventsRoute(pages)]
+  const pages = routes.filter((route): route is Page => 'show' in route)
+  return [loginPage, loginRoute(tries), logout, oncePage, ...routes, eventsRoute(pages)]
 }

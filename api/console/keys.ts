@@ -20,7 +20,7 @@ import { since, table } from './parts.ts'
 
 const developersPath = '/console/developers'
 
-export const developers = page(developersPath, z.object(paging), async ({ values }, visit) => {
+const developers = page(developersPath, z.object(paging), async ({ values }, visit) => {
   const rows = await listDevelopers(visit.engine, values)
   const list = table(rows, 'There are none yet.', {
     Name: ({ id, name, api_key: key }) =>
@@ -103,7 +103,7 @@ const developerActions = [
   }),
 ]
 
-export const developer = page(`${developersPath}/{id}`, z.object(paging), async ({ path, values }, visit) => {
+const developer = page(`${developersPath}/{id}`, z.object(paging), async ({ path, values }, visit) => {
   const { engine, live, form } = visit
   const seen = await developerOf(engine, path.id, values)
   const at = `${developersPath}/${seen.id}`
@@ -159,7 +159,7 @@ function accountLine({ id, email, condition, since: at }: AccountRow): Html {
 
 const tokensPath = '/console/tokens'
 
-export const tokens = page(tokensPath, z.object(paging), async ({ values }, visit) => {
+const tokens = page(tokensPath, z.object(paging), async ({ values }, visit) => {
   const scopes = html`${operatorScopes.map(
     (scope) => html`<label class="check"><input type="checkbox" name="${scope}" value="1" />${scope}</label>`,
   )}`
@@ -203,4 +203,4 @@ const revokeToken = confirmed({
   },
 })
 
-export const keyRoutes = [...developerActions, makeToken, ...revokeToken]
+export const keyRoutes = [developers, developer, ...developerActions, tokens, makeToken, ...revokeToken]

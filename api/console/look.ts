@@ -75,10 +75,7 @@ ${chartStyle}/* For those who hear the page. */
   td:first-child { padding: 0 0 5px; font-weight: 600; } td:first-child::before { content: none; } }
 `
 
-/**
- * Updates the times, and the live parts of the page from the stream of events, by their ids. A page without live parts
- * opens no stream; a hidden page closes its stream.
- */
+/** Updates times, and live parts by their ids. Without live parts there is no stream; a hidden page closes it. */
 const script = `
 const main = document.querySelector('main')
 const ahead = Number(main.dataset.now) * 1000 - Date.now()
@@ -140,14 +137,8 @@ export interface Shown {
   readonly content: Html
 }
 
-interface Frame extends Shown {
-  readonly path: string
-  /** The notice of the last action. */
-  readonly notice: string | null
-  readonly logout: Html
-}
-
-export function consolePage({ path, title, notice, content, logout }: Frame): string {
+/** `notice`: of the last action. */
+export function consolePage(path: string, { title, content }: Shown, notice: string | null, logout: Html): string {
   const links = places.map(([place, name]) => {
     const here = path === place || (place !== '/console' && path.startsWith(`${place}/`))
     return html`<a href="${place}" ${here && new Html('aria-current="page"')}>${name}</a>`

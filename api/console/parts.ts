@@ -35,25 +35,13 @@ export function lasted(ms: number): string {
 }
 
 const tones = {
-  good: ['up', 'watching', 'OK', 'delivered'],
-  busy: ['syncing', 'connecting', 'queued', 'draining', 'probing', 'pending'],
-  bad: [
-    'down',
-    'waiting',
-    'throttled',
-    'disabled',
-    'DISABLED',
-    'dead',
-    'resting',
-    'recovering',
-    'failing',
-    'failed',
-    'revoked',
-  ],
+  good: 'up watching OK delivered',
+  busy: 'syncing connecting queued draining probing pending',
+  bad: 'down waiting throttled disabled DISABLED dead resting recovering failing failed revoked',
 }
 
 export function toneOf(state: string): string {
-  return Object.entries(tones).find(([, states]) => states.includes(state))?.[0] ?? ''
+  return Object.entries(tones).find(([, states]) => states.split(' ').includes(state))?.[0] ?? ''
 }
 
 export function pill(state: string, tone = toneOf(state)): Html {
@@ -100,7 +88,6 @@ export function scrolling(label: string, content: Html, className = 'scroll'): H
   return html`<div class="${className}" role="region" aria-label="${label}" tabindex="0">${content}</div>`
 }
 
-/** A list of names and values. */
 export function facts(values: Readonly<Record<string, Content>>): Html {
   const shown = Object.entries(values).filter(([, value]) => value !== null)
   return html`<dl>
@@ -144,9 +131,16 @@ export function bar(share: number, tone: string): Html {
   </svg>`
 }
 
+/** A drawing that fills its place. `size`: width and height of its own coordinates. */
+function picture(className: string, size: readonly number[], label: string, content: Html): Html {
+  const box = `0 0 ${size.join(' ')}`
+  return html`<svg class="${className}" viewBox="${box}" preserveAspectRatio="none" role="img" aria-label="${label}">
+    ${content}
+  </svg>`
+}
+
 const [chartWidth, chartHeight] = [360, 54]
 
-/** Numbers of delivered and failed callbacks over time. */
 export function stackedBars({ from, until: end, step, bars }: DeliveryLog): Html {
   const begin = from - (from % step)
   const width = chartWidth / Math.max(1, Math.ceil((end - begin) / step))
@@ -162,16 +156,11 @@ export function stackedBars({ from, until: end, step, bars }: DeliveryLog): Html
     />`
   const sum = (of: 'delivered' | 'failed'): number => bars.reduce((all, one) => all + one[of], 0)
   const label = `${sum('delivered')} delivered, ${sum('failed')} failed; at most ${top} in ${lasted(step * 1000)}`
+  const pairs = bars.map(
+    (one) => html`${rect(one.at, 'good', one.delivered, 0)}${rect(one.at, 'bad', one.failed, one.delivered)}`,
+  )
   return html`<figure>
-    <svg
-      class="bars"
-      viewBox="0 0 ${chartWidth} ${chartHeight}"
-      preserveAspectRatio="none"
-      role="img"
-      aria-label="${label}"
-    >
-      ${bars.map((one) => html`${rect(one.at, 'good', one.delivered, 0)}${rect(one.at, 'bad', one.failed, one.delivered)}`)}
-    </svg>
+    ${picture('bars', [chartWidth, chartHeight], label, html`${pairs}`)}
     <figcaption>${moment(from)} <span>${label}</span> ${moment(end)}</figcaption>
   </figure>`
 }
@@ -186,19 +175,11 @@ export function lineChart(label: string, known: readonly number[]): Html {
       `${(index * step).toFixed(1)} ${(chartHeight - 2 - (value / top) * (chartHeight - 6)).toFixed(1)}`,
   )
   const line = `M${points.join('L')}`
-  return html`<svg
-    class="line"
-    viewBox="0 0 ${chartWidth} ${chartHeight}"
-    preserveAspectRatio="none"
-    role="img"
-    aria-label="${label}"
-  >
-    <path class="area" d="${line}L${chartWidth} ${chartHeight}L0 ${chartHeight}Z" />
-    <path d="${line}" />
-  </svg>`
+  const paths = html`<path class="area" d="${line}L${chartWidth} ${chartHeight}L0 ${chartHeight}Z" />
+    <path d="${line}" />`
+  return picture('line', [chartWidth, chartHeight], label, paths)
 }
 
-/** Parameters of a query. */
 type Parameters = Readonly<Record<string, string | number | boolean | undefined>>
 
 /** A parameter as text: flags are 1 and 0, undefined is ''. */
@@ -213,13 +194,12 @@ export function link(path: string, values: Parameters): string {
   return query === '' ? path : `${path}?${query}`
 }
 
-/** A value, or a value and the text that is shown for it. */
-type Option = string | readonly [value: string, words: string]
+/** A value, or the text that is shown for a value, and the value. */
+type Option = string | readonly [words: string, value: string]
 
-/** A select box with these options. */
 export function choose(label: string, name: string, options: readonly Option[], chosen?: string): Html {
   const shown = options.map((option) => {
-    const [value, words] = typeof option === 'string' ? [option, option] : option
+    const [words, value] = typeof option === 'string' ? [option, option] : option
     return html`<option value="${value}" ${value === chosen && new Html('selected')}>${words}</option>`
   })
   return html`<label
@@ -232,17 +212,16 @@ export function choose(label: string, name: string, options: readonly Option[], 
 
 /** A filter of a list: a select box that has 'any' as well. `values`: the parameters of the page. */
 export function select(label: string, name: string, options: readonly Option[], values: Parameters): Html {
-  return choose(label, name, [['', 'any'], ...options], spelled(values[name]))
+  return choose(label, name, [['any', ''], ...options], spelled(values[name]))
 }
 
 /** A filter of a list: a select box with the first 200 developers. */
 export async function developerFilter({ engine }: Visit, values: Parameters): Promise<Html> {
   const developers = await engine.store.developers.list({ limit: 200, offset: 0 })
-  const names = developers.map((developer) => [developer.id, nameOfDeveloper(developer)] as const)
+  const names = developers.map((developer) => [nameOfDeveloper(developer), developer.id] as const)
   return select('Developer', 'developer', names, values)
 }
 
-/** A filter of a list: a text. */
 export function field(label: string, name: string, values: Parameters, type = 'text'): Html {
   return html`<label>${label} <input type="${type}" name="${name}" value="${spelled(values[name])}" /></label>`
 }
@@ -352,15 +331,7 @@ export function strip(rows: readonly StepRow[]): Html {
     >`
   })
   const label = `The last ${rows.length} steps, from ${clock(first.at)} to ${clock(last.at)}`
-  return html`<svg
-      class="strip"
-      viewBox="0 0 ${whole.toFixed(0)} 24"
-      preserveAspectRatio="none"
-      role="img"
-      aria-label="${label}"
-    >
-      ${parts}
-    </svg>
+  return html`${picture('strip', [Math.round(whole), 24], label, html`${parts}`)}
     <p class="ends soft">
       <small>${moment(first.at)}</small><small>${rows.length} steps</small><small>${moment(last.at)}</small>
     </p>`

@@ -7,11 +7,10 @@ import { html, type Html } from '../html.ts'
 import { choice, filledText, integer } from '../values.ts'
 import { action, page, question, type Visit } from './frame.ts'
 import { card, choose, field, formCard, link, scrolling, searchedList, since, table, toneOf } from './parts.ts'
-import type { Shown } from './look.ts'
 
 const hostsPath = '/console/hosts'
 
-export const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
+const hosts = page(hostsPath, hostQuery, async ({ values }, visit) => {
   const { hosts: rows, total, silent } = await adminHosts(visit.engine, values)
   const filters = field('Host name', 'q', values, 'search')
   const more = rows.length > 0 ? paceForm(rows, visit) : null
@@ -43,7 +42,7 @@ function paceWords(pace: number | null): Html {
 
 function paceForm(rows: readonly HostRow[], { form }: Visit): Html {
   const names = rows.map(({ host }) => host)
-  const fields = html`${choose('Host', 'host', [['', 'choose a host'], ...names])}<label
+  const fields = html`${choose('Host', 'host', [['choose a host', ''], ...names])}<label
       >Logins a minute <input type="number" name="pace" min="0" max="${mostPace}" value="10"
     /></label>
     <button name="what" value="slow">Slow down</button>
@@ -59,18 +58,14 @@ const paceBody = z.object({
   pace: integer(0, mostPace).optional(),
 })
 
-function stopQuestion(host: string, form: Visit['form']): Shown {
-  const words = `No account at ${host} logs in again until the host is freed. Logins that are open stay.`
-  const button = html`<button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`
-  const stop = form(hostsPath, html`<input type="hidden" name="host" value="${host}" />${button}`)
-  return question('Stop logins', words, stop, hostsPath)
-}
-
 const paceAction = action(hostsPath, paceBody, async ({ values }, { engine, form, call }) => {
   const { host, what, pace = 10 } = values
   if (what === 'stop') {
     call.actsAs(null)
-    return stopQuestion(host, form)
+    const words = `No account at ${host} logs in again until the host is freed. Logins that are open stay.`
+    const button = html`<button name="what" value="stop now" class="danger">Stop logins at ${host}</button>`
+    const stop = form(hostsPath, html`<input type="hidden" name="host" value="${host}" />${button}`)
+    return question('Stop logins', words, stop, hostsPath)
   }
   const next = { free: null, 'stop now': 0, slow: pace }[what]
   await setHostPace(engine, host, next)
@@ -107,4 +102,4 @@ const setRetention = action(retentionPath, retentionBody, async ({ values: { wha
   return { to: retentionPath, notice: `${what}: kept ${words}.` }
 })
 
-export const settingRoutes = [paceAction, retention, setRetention]
+export const settingRoutes = [hosts, paceAction, retention, setRetention]

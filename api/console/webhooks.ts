@@ -9,13 +9,9 @@ import { page } from './frame.ts'
 import { card, developerFilter, developerLink, facts, field, lasted, link, moment, named, nextWords } from './parts.ts'
 import { pill, receiver, scrolling, searchedList, select, since, steps, table } from './parts.ts'
 
-const receivers = [
-  ['1', 'fails'],
-  ['0', 'does not fail'],
-] as const
-
 export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
   const { total, webhooks: rows, silent } = await listWebhooks(visit.engine, values)
+  const receivers = Object.entries({ fails: '1', 'does not fail': '0' })
   const filters = html`${select('State', 'state', shownStates.webhook, values)}
   ${select('Receiver', 'failing', receivers, values)} ${field('URL', 'q', values, 'search')}
   ${await developerFilter(visit, values)}`

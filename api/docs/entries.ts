@@ -16,26 +16,9 @@ import {
   typeWords,
 } from './schema-view.ts'
 
-export interface Entry {
-  readonly id: string
-  readonly summary: string
-  /** '' = the entry is no operation. */
-  readonly method: string
-  /** Further text for the search: the path and, except in the 2.0 API, the names of parameters. */
-  readonly words: string
-  readonly content: Html
-}
-
-export interface Group {
-  readonly tag: string
-  readonly entries: readonly Entry[]
-}
-
-export interface Reference {
-  /** The parameters of the paths. */
-  readonly pathTable: Html | null
-  readonly groups: readonly Group[]
-}
+/** `method` is '' where the entry is no operation. `words` are further text for the search. */
+export type Entry = ReturnType<typeof operationEntry>
+export type Group = ReturnType<typeof callbackGroup>
 
 interface Page {
   readonly baseUrl: string
@@ -49,7 +32,7 @@ type Parameters = Operation['parameters'] | Callback['parameters']
 export const callbacksTag = 'Callbacks'
 
 /** The reference of these tags. Operations with one summary, such as with and without a folder, are one entry. */
-export function referenceOf(document: OpenApi, tags: readonly string[]): Reference {
+export function referenceOf(document: OpenApi, tags: readonly string[]) {
   const schemas = (document.components.schemas ?? {}) as Schemas
   const all = Object.entries(document.paths)
     .flatMap(([path, operations]) =>
@@ -76,7 +59,7 @@ export function methodMark(method: string): Html {
   return html`<b class="${method.toLowerCase()}">${method}</b>`
 }
 
-function operationEntry(same: readonly Shown[], page: Page): Entry {
+function operationEntry(same: readonly Shown[], page: Page) {
   const [first] = same
   if (first === undefined) throw new Error('an entry without an operation')
   const { operationId: id, summary, security, deprecated = false } = first.operation
@@ -85,21 +68,23 @@ function operationEntry(same: readonly Shown[], page: Page): Entry {
   const content = html`${same.map(({ method, path }) => html`<h3>${methodMark(method)}<code>${pathPieces(path)}</code></h3>`)}
     <p class="summary">${summary}${security.length === 0 && html`<span class="public">no signature</span>`}</p>
     ${[...descriptions].map((description) => html`<p>${inline(description)}</p>`)}
-    <div class="columns">
-      <div>
-        ${parameterTable('Query', parameters, page.schemas)} ${body(first.operation, page)}
-        ${errorList(first.operation)}
-      </div>
-      <div>
-        <h4>Call</h4>
+    ${columns(
+      html`${parameterTable('Query', parameters, page.schemas)} ${body(first.operation, page)}
+      ${errorList(first.operation)}`,
+      html`<h4>Call</h4>
         <pre>${curl(first, page.baseUrl, page.schemas)}</pre>
-        ${answer(first.operation, page)}
-      </div>
-    </div>`
+        ${answer(first.operation, page)}`,
+    )}`
   const fields = Object.keys(propertiesOf(bodySchema(first.operation) ?? {}).properties)
   const named = deprecated ? [] : [...parameters.map(({ name }) => name), ...fields]
-  const words = [first.path, ...named].join(' ')
-  return { id, summary, method: first.method, words, content }
+  return { id, summary, method: first.method, words: [first.path, ...named].join(' '), content }
+}
+
+function columns(left: Html, right: Html): Html {
+  return html`<div class="columns">
+    <div>${left}</div>
+    <div>${right}</div>
+  </div>`
 }
 
 function pathPieces(path: string): Html[] {
@@ -110,19 +95,16 @@ function parameterTable(title: string, parameters: Parameters, schemas: Schemas)
   const rows = parameters.map(({ name, schema, required, description }) =>
     fieldRow(name, description === undefined ? schema : { ...schema, description }, schemas, required),
   )
-  return rows.length === 0
-    ? null
-    : html`<h4>${title}</h4>
-        ${tableOf(rows)}`
+  return titled(html`${title}`, tableOf(rows))
 }
 
 function bodyTable(schema: Json, type: string, schemas: Schemas): Html | null {
-  const table = fieldTable(schema, schemas)
-  return (
-    table &&
-    html`<h4>Body <small>${type}</small></h4>
-      ${table}`
-  )
+  return titled(html`Body <small>${type}</small>`, fieldTable(schema, schemas))
+}
+
+function titled(title: Html, table: Html | null): Html | null {
+  const head = html`<h4>${title}</h4>`
+  return table && html`${head} ${table}`
 }
 
 function body(operation: Operation, { schemas, shown }: Page): Html | null {
@@ -137,7 +119,6 @@ function body(operation: Operation, { schemas, shown }: Page): Html | null {
   return shownAt(known, 'Body', 'these fields', required.length === 0 ? ', none of them required' : '')
 }
 
-/** A link to the operation that shows this part. */
 function shownAt(id: string, part: string, link: string, more = ''): Html {
   return html`<h4>
     ${part}
@@ -179,8 +160,6 @@ function answer(operation: Operation, { schemas, shown }: Page): Html {
     }`
 }
 
-type Callbacks = Readonly<Record<string, { readonly post: Callback }>>
-
 const howToVerify =
   'Two signatures stand beside each other. The body has `timestamp`, `token` and `signature`: the signature is ' +
   'the hex HMAC-SHA256 of the digits of the timestamp right followed by the token, keyed with your API secret. It says who sent it, not ' +
@@ -192,7 +171,7 @@ const howToVerify =
   'Answer 2xx at once and work afterwards. Anything else is tried again by the retry schedule, under the same `webhook-id`; 410 makes the ' +
   'webhook inactive.'
 
-function callbackGroup(callbacks: Callbacks, schemas: Schemas): Group {
+function callbackGroup(callbacks: OpenApi['webhooks'], schemas: Schemas) {
   const summary = 'Verify a signature'
   const content = html`<h3>${summary}</h3>
     ${paragraphs(howToVerify)}
@@ -209,15 +188,11 @@ function callbackEntry(callback: Callback, schemas: Schemas): Entry {
   const content = html`<h3>${methodMark('POST')}<code>${id}</code></h3>
     <p class="summary">${summary}</p>
     <p>${inline(description)}</p>
-    <div class="columns">
-      <div>
-        ${parameterTable('Headers', parameters, schemas)} ${bodyTable(schema, typeWords(schema, schemas), schemas)}
-      </div>
-      <div>
-        <h4>Body</h4>
-        ${exampleBlocks(schema, schemas)}
-      </div>
-    </div>`
+    ${columns(
+      html`${parameterTable('Headers', parameters, schemas)} ${bodyTable(schema, typeWords(schema, schemas), schemas)}`,
+      html`<h4>Body</h4>
+        ${exampleBlocks(schema, schemas)}`,
+    )}`
   return { id, summary, method: 'POST', words: `callback ${id}`, content }
 }
 

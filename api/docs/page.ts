@@ -1,10 +1,7 @@
-/**
- * Makes the HTML documentation from the OpenAPI document: /docs has the quick start and the list of all operations,
- * /docs/<task> the reference of a task. The pages load nothing from other hosts.
- */
+/** The OpenAPI document as pages that load nothing: /docs has quick start and all operations, /docs/<task> a part. */
 import { basics, html, Html, pageHeaders, paragraphs, wholePage } from '../html.ts'
 import type { OpenApi } from '../openapi.ts'
-import { callbacksTag, type Entry, type Group, methodMark, type Reference, referenceOf } from './entries.ts'
+import { callbacksTag, type Entry, type Group, methodMark, referenceOf } from './entries.ts'
 import { quickStart } from './quick-start.ts'
 
 const style = `${basics}
@@ -66,11 +63,8 @@ export const docsHeaders = pageHeaders(style, script, true)
 /** The formatter must not add white space to the script: the CSP has its hash. */
 const scriptElement = new Html(`<script>${script}</script>`)
 
-interface Task extends Reference {
-  /** Last segment of the page's path. */
-  readonly name: string
-  readonly title: string
-}
+/** `name`: the last segment of the page's path. */
+type Task = ReturnType<typeof tasksOf>[number]
 
 type TasksByName = Readonly<Record<string, readonly [title: string, ...tags: string[]]>>
 
@@ -84,7 +78,7 @@ const tasks: TasksByName = {
   operations: ['Operate the service', 'Admin', 'system'],
 }
 
-function tasksOf(document: OpenApi): Task[] {
+function tasksOf(document: OpenApi) {
   const tags = [...document.tags.map(({ name }) => name), callbacksTag]
   const known = new Set(Object.values(tasks).flatMap(([, ...those]) => those))
   const former = tags.filter((tag) => tag.startsWith('2.0 '))

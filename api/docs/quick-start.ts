@@ -1,12 +1,6 @@
 /** The quick start: from a key to a verified callback in five curl lines. test/demo runs them. */
 import { html, type Html, inline } from '../html.ts'
 
-interface Step {
-  readonly title: string
-  readonly text: string
-  readonly line: string
-}
-
 const settings =
   "export KEY=… SECRET=… RECEIVER=https://app.example.com/mail\nexport EMAIL=anna@example.com PASSWORD='…' SERVER=imap.example.com PORT=993 TLS=1"
 
@@ -15,7 +9,7 @@ function call(url: string, ...fields: readonly string[]): string {
   return [`curl -u "$KEY:$SECRET" "${url}"`, ...fields].join(' \\\n  ')
 }
 
-function stepsOf(base: string): Step[] {
+function stepsOf(base: string) {
   const user = `${base}/lite/users/$ID`
   return [
     {

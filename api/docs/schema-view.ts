@@ -3,7 +3,6 @@ import { html, type Html, inline } from '../html.ts'
 import { type Operation, propertiesOf, sharedReference } from '../openapi.ts'
 import type { Json } from '../examples.ts'
 
-/** The shared schemas, by name. */
 export type Schemas = Readonly<Record<string, Json>>
 
 /** Levels of fields that a table shows. */
@@ -56,11 +55,11 @@ function rangeWords({ minimum, maximum, format }: Json): string {
 
 /** Rows of name, type and meaning. An answer's table has only fields with a description: its example has all. */
 export function fieldTable(schema: Json, schemas: Schemas, isAnswer = false): Html | null {
-  const rows = fieldRows(schema, schemas, '', isAnswer)
-  return rows.length === 0 ? null : tableOf(rows)
+  return tableOf(fieldRows(schema, schemas, '', isAnswer))
 }
 
-export function tableOf(rows: readonly Html[]): Html {
+export function tableOf(rows: readonly Html[]): Html | null {
+  if (rows.length === 0) return null
   return html`<table class="fields">
     <tbody>
       ${rows}
@@ -71,12 +70,13 @@ export function tableOf(rows: readonly Html[]): Html {
 function fieldRows(schema: Json, schemas: Schemas, prefix: string, isAnswer: boolean): Html[] {
   const { properties, required } = propertiesOf(objectOf(schema, schemas))
   const isLast = prefix.split('.').length >= deepest
-  return Object.entries(properties).flatMap(([name, field]) => [
-    ...(isAnswer && field.description === undefined
-      ? []
-      : [fieldRow(prefix + name, field, schemas, !isAnswer && required.includes(name))]),
-    ...(isLast ? [] : fieldRows(field, schemas, `${prefix}${name}${isArray(field, schemas) ? '[]' : ''}.`, isAnswer)),
-  ])
+  return Object.entries(properties).flatMap(([name, field]) => {
+    const path = prefix + name
+    const row = fieldRow(path, field, schemas, !isAnswer && required.includes(name))
+    const isShown = !isAnswer || field.description !== undefined
+    const list = resolve(field, schemas).type === 'array' ? '[]' : ''
+    return [...(isShown ? [row] : []), ...(isLast ? [] : fieldRows(field, schemas, `${path}${list}.`, isAnswer))]
+  })
 }
 
 export function fieldRow(name: string, schema: Json, schemas: Schemas, required: boolean): Html {
@@ -93,10 +93,6 @@ export function fieldRow(name: string, schema: Json, schemas: Schemas, required:
 /** A long name breaks behind a dot. */
 function breakable(name: string): Html[] {
   return name.split(/(?<=\.)/).map((piece, index) => (index === 0 ? html`${piece}` : html`<wbr />${piece}`))
-}
-
-function isArray(schema: Json, schemas: Schemas): boolean {
-  return resolve(schema, schemas).type === 'array'
 }
 
 /** The schema itself, or that of an array's entries. */

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runCli } from '../../api/cli/index.ts'
+import { showAny } from '../../api/cli/show.ts'
 import { freshResume } from '../../engine/store/rows.ts'
 import { accountRecord, userRecord } from '../support/records.ts'
 import { until } from '../support/until.ts'
@@ -108,6 +109,11 @@ suite('the command line without a service', () => {
     const full = shell('completion fish >/dev/full')
     assert.equal(full.status, 1)
     assert.match(full.stderr, /^mailroom: the output cannot be written: .*ENOSPC.*\n$/)
+  })
+
+  test('the parameters of an action in the audit trail are no step with a time', () => {
+    const [, line] = showAny([{ action: 'retention', details: { what: 'calls', seconds: '7200' } }])
+    assert.match(line ?? '', /^retention +what calls, seconds 7200$/)
   })
 
   test('tokens create --local needs a store', async () => {
