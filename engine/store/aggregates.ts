@@ -178,9 +178,9 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
     listByUser: (userId: string) => webhooks.list({ userId }, byAge),
     /** Application level, oldest first. */
     listByDeveloper: (developerId: string) => webhooks.list({ developerId, userId: null }, byAge),
-    /** Keyset page by id. */
-    page: (afterId: string | null, limit: number) =>
-      webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    /** Keyset page by id, of all slots or of `slots`: for the start of the engine. */
+    page: (afterId: string | null, limit: number, slots?: readonly number[]) =>
+      webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit, slots }),
     edit: (id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>) =>
       webhooks.edit({ id }, patch),
     /**
@@ -247,9 +247,9 @@ export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountI
     /** The known ones of `ids`, by id. */
     several: (ids: readonly string[]) => accounts.list({ id: ids }, { by: ['id'] }),
     listByUsers: (userIds: readonly string[]) => accounts.list({ userId: userIds }, byAge),
-    /** Keyset page by id. */
-    page: (afterId: string | null, limit: number) =>
-      accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    /** Keyset page by id, of all slots or of `slots`: for the start of the engine. */
+    page: (afterId: string | null, limit: number, slots?: readonly number[]) =>
+      accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit, slots }),
     /** `lease_lost` when the account has another epoch than `epoch`. */
     edit: async (id: string, patch: AccountPatch, epoch?: number) => {
       const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })

@@ -13,7 +13,7 @@ import type { FolderRecord, MessageRecord } from './mail.ts'
 import type { AccountFilter, AccountPlace, Applied, Backlog, ChannelBacklog, DeliveryCount } from './port-types.ts'
 import type { KnownUid, ListedFolder, MailTotals, MessageQuery, OutboxKey, OutboxResult } from './port-types.ts'
 import type { Page, RequeueQuery, SyncBatch, UserFilter } from './port-types.ts'
-import type { AccountRecord, ContactDelta, OutboxRecord, UserRecord, WebhookRecord } from './records.ts'
+import type { AccountRecord, ContactDelta, OutboxRecord, UserRecord } from './records.ts'
 import type { Nodes } from './slots.ts'
 
 export type * from './port-types.ts'
@@ -29,7 +29,6 @@ export interface Store extends ReturnType<typeof createAggregates> {
   readonly outbox: OutboxStore
   readonly contacts: ContactStore
   readonly nonces: NonceStore
-  readonly webhooks: WebhookStore
   /** The processes that share the store. `outbox.pending` and `outbox.channels` read rows of this process's slots. */
   readonly nodes: Nodes
   /** Resumes interrupted removals, and removes rows of removed accounts, users and webhooks. Returns their number. */
@@ -61,8 +60,6 @@ export interface UserStore extends ReturnType<typeof userBasics> {
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
-  /** Accounts by id, of all slots or of `slots`: a keyset page for the start of the engine. */
-  page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<AccountRecord[]>
   /** Few fields of each matching account, longest in its condition first; at most `most`. */
   places(filter: AccountFilter, most?: number): Promise<AccountPlace[]>
   /** Adds 1 to the epoch of the account and its folders. null = no account. `lease_lost` when another node owns it. */
@@ -150,13 +147,6 @@ export interface ChangeStore extends ReturnType<typeof changeReads> {
   lastSeq(accountId: string): Promise<number>
   /** Removes at most `limit` changes from before `before`, never an account's newest. Returns their number. */
   expire(before: number, limit: number): Promise<number>
-}
-
-type WebhookBasics = ReturnType<typeof createAggregates>['webhooks']
-
-export interface WebhookStore extends WebhookBasics {
-  /** Webhooks by id, of all slots or of `slots`: a keyset page for the start of the engine. */
-  page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<WebhookRecord[]>
 }
 
 export interface OutboxStore extends ReturnType<typeof outboxBasics> {

@@ -16,7 +16,7 @@ import { slotLost } from '../slots.ts'
 import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
 import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
-import { deadlineOf, insertOnce, pageOfSlots } from './keyed.ts'
+import { deadlineOf, insertOnce } from './keyed.ts'
 
 /** Throws `lease_lost` unless the account is there with this epoch. */
 export async function checkEpoch(
@@ -113,7 +113,6 @@ export function createAccounts(context: MongoContext, keyed: KeyedCollections, r
     ...accountBasics(keyed, (accountId) => removeLateWrites(context, accountId)),
     places: (filter, most) => places(context, filter, most),
     claim: async (id) => claim(context, id, await fenceOf(context, id)),
-    page: (after, limit, slots) => pageOfSlots(context, 'accounts', after, limit, slots),
     remove: removal.removeAccount,
   }
 }

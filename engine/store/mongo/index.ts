@@ -9,7 +9,7 @@ import { createContacts } from './contacts.ts'
 import { openCollections, type MongoContext } from './documents.ts'
 import { guarded, storeError, type Methods } from './errors.ts'
 import { createFolders } from './folders.ts'
-import { createNonces, openKeyedCollections, pageOfSlots } from './keyed.ts'
+import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createNodes } from './nodes.ts'
 import { createOutbox } from './outbox.ts'
@@ -72,11 +72,8 @@ async function createStore(
   const keyed = openKeyedCollections(context)
   const outbox = createOutbox(context, keyed)
   const removal = createMongoRemoval(context, keyed, outbox.channels)
-  const basics = createAggregates(keyed, removal.removeWebhook)
-  const page: Store['webhooks']['page'] = (after, limit, slots) => pageOfSlots(context, 'webhooks', after, limit, slots)
   const aggregates = {
-    ...basics,
-    webhooks: { ...basics.webhooks, page },
+    ...createAggregates(keyed, removal.removeWebhook),
     users: createUsers(context, keyed, removal),
     accounts: createAccounts(context, keyed, removal),
     folders: createFolders(context, keyed),
