@@ -7,11 +7,10 @@
  * unique indexes hold.
  */
 import type { Db, IndexDescription } from 'mongodb'
-import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
+import { refuseNewer, type FactName, type Facts } from '../facts.ts'
 import { noCounts } from '../folder-counts.ts'
-import { newId } from '../ids.ts'
 import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
 import { beginning, insertMissing, openCollections } from './documents.ts'
@@ -292,13 +291,7 @@ export async function migrate(
   const newest = steps.length + 1
   const stored = await collections.meta.findOne({ _id: 'schema' })
   const version = typeof stored?.version === 'number' ? stored.version : newest
-  if (version > newest) {
-    throw new AppError(
-      'bad_request',
-      `the database has schema version ${version}, newer than the ${newest} this Mailroom knows: use a newer Mailroom`,
-      { details: { version, known: newest } },
-    )
-  }
+  refuseNewer('the database', version, newest)
   for (const [offset, step] of steps.slice(version - 1).entries()) {
     const started = performance.now()
     await step.up(db)
@@ -325,32 +318,20 @@ export async function isStore({ meta }: Collections): Promise<boolean> {
   return (await meta.findOne({ _id: 'schema' })) !== null
 }
 
-/** The random id of the store, made at the first call. */
-export async function storeIdentity({ meta }: Collections): Promise<string> {
-  await meta.updateOne({ _id: 'identity' }, { $setOnInsert: { id: newId() } }, { upsert: true })
-  const stored = await meta.findOne({ _id: 'identity' })
-  return String(stored?.['id'])
-}
+/** The field of each fact's document. */
+const factFields: Readonly<Record<FactName, string>> = { identity: 'id', served: 'id', copy: 'note' }
 
-/** An id that each start of a service on the store replaces; null = no start has been noted. */
-export async function storeServed({ meta }: Collections): Promise<string | null> {
-  const stored = await meta.findOne({ _id: 'served' })
-  return typeof stored?.['id'] === 'string' ? stored['id'] : null
-}
-
-export async function noteServed({ meta }: Collections): Promise<void> {
-  await meta.updateOne({ _id: 'served' }, { $set: { id: newId() } }, { upsert: true })
-}
-
-/** The progress of an unfinished copy into this store; null = there is none. */
-export async function copyNote({ meta }: Collections): Promise<string | null> {
-  const stored = await meta.findOne({ _id: 'copy' })
-  return typeof stored?.['note'] === 'string' ? stored['note'] : null
-}
-
-export async function saveCopyNote({ meta }: Collections, note: string | null): Promise<void> {
-  if (note === null) await meta.deleteOne({ _id: 'copy' })
-  else await meta.updateOne({ _id: 'copy' }, { $set: { note } }, { upsert: true })
+export function openFacts({ meta }: Pick<Collections, 'meta'>): Facts {
+  return {
+    read: async (name) => {
+      const value = (await meta.findOne({ _id: name }))?.[factFields[name]]
+      return typeof value === 'string' ? value : null
+    },
+    save: async (name, value) => {
+      if (value === null) await meta.deleteOne({ _id: name })
+      else await meta.updateOne({ _id: name }, { $set: { [factFields[name]]: value } }, { upsert: true })
+    },
+  }
 }
 
 /** Writes one document. Rejects also when the database has no space for `room` more bytes. */
