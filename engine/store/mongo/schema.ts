@@ -18,106 +18,98 @@ import type { CollectionName, Collections, KeyDoc } from './documents.ts'
 import { hasCode } from './errors.ts'
 import { countRows } from './folders.ts'
 
-function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
-  return { name, key, ...options }
+/** An index over ascending fields. */
+function index(name: string, fields: string, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
+  return { name, key: Object.fromEntries(fields.split(' ').map((field) => [field, 1] as const)), ...options }
+}
+
+/** The condition of a partial index: rows with a value in the field, which is `least` or more. */
+function withField(field: string, least: string | number) {
+  return { partialFilterExpression: { [field]: { $gte: least } } }
 }
 
 /** Callbacks with a URL: every kind but `message`. */
-const notices = { partialFilterExpression: { url: { $gte: '' } } }
+const notices = withField('url', '')
 
 export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[]>> = {
-  developers: [index('developers_by_key', { apiKey: 1 }, { unique: true })],
+  developers: [index('developers_by_key', 'apiKey', { unique: true })],
   users: [
-    index('users_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
-    index('users_by_address', { developerId: 1, addressKeys: 1, createdAt: 1, _id: 1 }),
+    index('users_of_developer', 'developerId createdAt _id'),
+    index('users_by_address', 'developerId addressKeys createdAt _id'),
   ],
   accounts: [
-    index('accounts_of_user_by_label', { userId: 1, label: 1 }, { unique: true }),
-    index('accounts_of_user', { userId: 1, createdAt: 1, _id: 1 }),
-    index('accounts_by_address', { developerId: 1, emailKey: 1 }),
-    index('accounts_of_server', { server: 1, developerId: 1, _id: 1 }),
-    index('accounts_by_condition', { 'resume.condition.is': 1, 'resume.condition.since': 1 }),
-    index('accounts_by_status', { developerId: 1, status: 1, userId: 1 }),
-    index('accounts_of_slot', { slot: 1, _id: 1 }),
+    index('accounts_of_user_by_label', 'userId label', { unique: true }),
+    index('accounts_of_user', 'userId createdAt _id'),
+    index('accounts_by_address', 'developerId emailKey'),
+    index('accounts_of_server', 'server developerId _id'),
+    index('accounts_by_condition', 'resume.condition.is resume.condition.since'),
+    index('accounts_by_status', 'developerId status userId'),
+    index('accounts_of_slot', 'slot _id'),
   ],
-  folders: [index('folders_of_account', { accountId: 1, path: 1 })],
+  folders: [index('folders_of_account', 'accountId path')],
   messages: [
-    index('messages_of_account', { accountId: 1, live: 1, sentAt: 1, _id: 1 }),
-    index('messages_by_key', { accountId: 1, keys: 1, live: 1, sentAt: 1, _id: 1 }),
-    index('messages_by_place', { accountId: 1, 'placements.folderId': 1, 'placements.uid': 1 }),
-    index('messages_of_message_id', { accountId: 1, emailMessageId: 1, live: 1, sentAt: 1, _id: 1 }),
-    index(
-      'messages_of_hosted_id',
-      { accountId: 1, hostedMessageId: 1, live: 1, sentAt: 1, _id: 1 },
-      { partialFilterExpression: { hostedMessageId: { $gte: '' } } },
-    ),
-    index(
-      'messages_gone',
-      { accountId: 1, goneAt: 1, _id: 1 },
-      { partialFilterExpression: { goneAt: { $gte: beginning } } },
-    ),
+    index('messages_of_account', 'accountId live sentAt _id'),
+    index('messages_by_key', 'accountId keys live sentAt _id'),
+    index('messages_by_place', 'accountId placements.folderId placements.uid'),
+    index('messages_of_message_id', 'accountId emailMessageId live sentAt _id'),
+    index('messages_of_hosted_id', 'accountId hostedMessageId live sentAt _id', withField('hostedMessageId', '')),
+    index('messages_gone', 'accountId goneAt _id', withField('goneAt', beginning)),
   ],
   changes: [
-    index('changes_by_seq', { accountId: 1, seq: 1 }, { unique: true }),
-    index('changes_of_message', { accountId: 1, messageId: 1, seq: 1 }),
-    index('changes_by_age', { at: 1, _id: 1 }),
+    index('changes_by_seq', 'accountId seq', { unique: true }),
+    index('changes_of_message', 'accountId messageId seq'),
+    index('changes_by_age', 'at _id'),
   ],
   webhooks: [
-    index('webhooks_of_owner', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
-    index('webhooks_of_user', { userId: 1, createdAt: 1, _id: 1 }),
-    index('webhooks_of_slot', { slot: 1, _id: 1 }),
+    index('webhooks_of_owner', 'developerId userId createdAt _id'),
+    index('webhooks_of_user', 'userId createdAt _id'),
+    index('webhooks_of_slot', 'slot _id'),
   ],
-  scans: [index('scans_of_account', { accountId: 1 }), index('scans_of_webhook', { webhookId: 1 })],
+  scans: [index('scans_of_account', 'accountId'), index('scans_of_webhook', 'webhookId')],
   outbox: [
-    index(
-      'outbox_pending',
-      { state: 1, channelId: 1, lane: 1, createdAt: 1, seq: 1, _id: 1, accountId: 1 },
-      { partialFilterExpression: { state: 'pending' } },
-    ),
-    index('outbox_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
-    index('outbox_of_webhook', { webhookId: 1, state: 1, createdAt: 1, _id: 1 }),
-    index('outbox_of_account', { accountId: 1, createdAt: 1, _id: 1 }),
-    index('outbox_by_age', { createdAt: 1, _id: 1, state: 1 }),
-    index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
-    index('outbox_of_user', { userId: 1 }),
+    index('outbox_pending', 'state channelId lane createdAt seq _id accountId', {
+      partialFilterExpression: { state: 'pending' },
+    }),
+    index('outbox_of_developer', 'developerId createdAt _id'),
+    index('outbox_of_webhook', 'webhookId state createdAt _id'),
+    index('outbox_of_account', 'accountId createdAt _id'),
+    index('outbox_by_age', 'createdAt _id state'),
+    index('outbox_of_message', 'messageId createdAt _id'),
+    index('outbox_of_user', 'userId'),
     // Few among very many rows of kind `message`.
-    index('outbox_notices_of_developer', { developerId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
-    index('outbox_notices_of_account', { accountId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
-    index('outbox_notices_of_webhook', { webhookId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
-    index(
-      'outbox_finished',
-      { finishedAt: 1, _id: 1 },
-      { partialFilterExpression: { finishedAt: { $gte: beginning } } },
-    ),
+    index('outbox_notices_of_developer', 'developerId kind createdAt _id', notices),
+    index('outbox_notices_of_account', 'accountId kind createdAt _id', notices),
+    index('outbox_notices_of_webhook', 'webhookId kind createdAt _id', notices),
+    index('outbox_finished', 'finishedAt _id', withField('finishedAt', beginning)),
   ],
   contacts: [
-    index('contacts_of_user', { userId: 1, id: 1, accountId: 1 }),
-    index('contacts_of_user_by_total', { userId: 1, totalCount: 1, id: 1 }),
-    index('contacts_of_user_by_direct', { userId: 1, directCount: 1, id: 1 }),
-    index('contacts_of_user_by_indirect', { userId: 1, indirectCount: 1, id: 1 }),
+    index('contacts_of_user', 'userId id accountId'),
+    index('contacts_of_user_by_total', 'userId totalCount id'),
+    index('contacts_of_user_by_direct', 'userId directCount id'),
+    index('contacts_of_user_by_indirect', 'userId indirectCount id'),
   ],
   tokens: [
-    index('tokens_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
-    index('tokens_of_user', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
-    index('tokens_of_account', { developerId: 1, accountId: 1, createdAt: 1, _id: 1 }),
-    index('tokens_by_user', { userId: 1 }),
-    index('tokens_by_account', { accountId: 1 }),
-    index('tokens_expire', { goesAt: 1 }, { expireAfterSeconds: 0 }),
+    index('tokens_of_developer', 'developerId createdAt _id'),
+    index('tokens_of_user', 'developerId userId createdAt _id'),
+    index('tokens_of_account', 'developerId accountId createdAt _id'),
+    index('tokens_by_user', 'userId'),
+    index('tokens_by_account', 'accountId'),
+    index('tokens_expire', 'goesAt', { expireAfterSeconds: 0 }),
   ],
   operators: [],
   settings: [],
-  providers: [index('providers_of_developer', { developerId: 1, createdAt: 1, consumerKey: 1 })],
-  nonces: [index('nonces_expire', { expiresAt: 1 }, { expireAfterSeconds: 0 })],
+  providers: [index('providers_of_developer', 'developerId createdAt consumerKey')],
+  nonces: [index('nonces_expire', 'expiresAt', { expireAfterSeconds: 0 })],
   calls: [
-    index('calls_of_developer', { developerId: 1, at: 1, _id: 1 }),
-    index('calls_of_user', { developerId: 1, userId: 1, at: 1, _id: 1 }),
-    index('calls_by_age', { at: 1, _id: 1 }),
+    index('calls_of_developer', 'developerId at _id'),
+    index('calls_of_user', 'developerId userId at _id'),
+    index('calls_by_age', 'at _id'),
   ],
-  audit: [index('audit_by_age', { at: 1, _id: 1 }), index('audit_of_target', { target: 1, at: 1, _id: 1 })],
+  audit: [index('audit_by_age', 'at _id'), index('audit_of_target', 'target at _id')],
   removals: [],
   nodes: [],
   slots: [],
-  news: [index('news_expire', { at: 1 }, { expireAfterSeconds: 600 })],
+  news: [index('news_expire', 'at', { expireAfterSeconds: 600 })],
   meta: [],
 }
 
