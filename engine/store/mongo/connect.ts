@@ -175,15 +175,13 @@ const unencoded = /^mongodb(?:\+srv)?:\/\/[^/?@]*(?:\/[^?]*@|\?[^=&]*@)/
 const forbidden = /[/\\. "$*<>:|?\0#]/
 const longestNameBytes = 63
 
-interface UriFacts {
-  /** For the log, without credentials. */
-  readonly host: string
-  /** The database's name: `mailroom` unless the URI names one. */
-  readonly name: string
-}
+type UriFacts = ReturnType<typeof describeUri>
 
-/** Host and database of a URI. AppError `bad_request`, one line without credentials, when one of them is malformed. */
-export function describeUri(uri: string): UriFacts {
+/**
+ * Host (without credentials) and database of a URI, `mailroom` unless the URI names one. AppError `bad_request`, one
+ * line without credentials, when one of them is malformed.
+ */
+export function describeUri(uri: string) {
   if (unencoded.test(uri)) throw wrong('a / or ? in the user name or the password has to be written %2F or %3F')
   const match = uriShape.exec(uri)
   const host = match?.[1] ?? 'the host'
