@@ -9,12 +9,12 @@ import type { Collection, Document, Filter, FindCursor, WithId } from 'mongodb'
 import { conditions } from '../../../machines/events.ts'
 import { accountBasics, userBasics, type KeyedCollections } from '../aggregates.ts'
 import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
-import type { AccountRecord, AccountStatus } from '../records.ts'
+import type { AccountRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
 import { slotLost } from '../slots.ts'
 import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
-import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
+import type { AccountDoc, CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 import { deadlineOf, insertOnce } from './keyed.ts'
 
@@ -174,27 +174,17 @@ async function findUsers(
   const pageOf = (ids: readonly string[]) => rowsOf(users({ _id: { $in: [...ids] } }), page.limit, page.offset)
   if (email !== undefined) {
     const found = await withAddress(context, developerId, foldCase(email))
-    return pageOf(status === undefined ? found : await ownersOf(context, { developerId, status, userId: found }))
+    return pageOf(
+      status === undefined ? found : await ownersOf(context, { developerId, status, userId: { $in: found } }),
+    )
   }
   if (status === undefined) return rowsOf(users({}), page.limit, page.offset)
   const owners = await ownersOf(context, { developerId, status }, few + 1)
   return owners.length > few ? walk(context, users({}), { developerId, status }, page) : pageOf(owners)
 }
 
-interface OwnerFilter {
-  readonly developerId: string
-  readonly emailKey?: string
-  readonly status?: AccountStatus
-  readonly userId?: readonly string[]
-}
-
 /** The user id of each matching account, with repeats. */
-async function ownersOf(
-  { collections, read }: MongoContext,
-  { userId, ...where }: OwnerFilter,
-  limit = 0,
-): Promise<string[]> {
-  const filter = { ...where, ...(userId === undefined ? {} : { userId: { $in: [...userId] } }) }
+async function ownersOf({ collections, read }: MongoContext, filter: Filter<AccountDoc>, limit = 0): Promise<string[]> {
   const found = collections.accounts.find(filter, { ...read, projection: { _id: 0, userId: 1 } }).limit(limit)
   return (await found.toArray()).map((account) => account.userId)
 }
@@ -213,14 +203,14 @@ async function withAddress(context: MongoContext, developerId: string, emailKey:
 async function walk(
   context: MongoContext,
   users: FindCursor<WithId<UserDoc>>,
-  where: OwnerFilter,
+  where: Filter<AccountDoc>,
   { limit, offset }: Page,
 ): Promise<UserDoc[]> {
   const cursor = users.batchSize(step)
   const matching: UserDoc[] = []
   while (matching.length < offset + limit && (await cursor.hasNext())) {
     const some = cursor.readBufferedDocuments()
-    const owners = new Set(await ownersOf(context, { ...where, userId: some.map(({ _id }) => _id) }))
+    const owners = new Set(await ownersOf(context, { ...where, userId: { $in: some.map(({ _id }) => _id) } }))
     matching.push(...some.filter(({ _id }) => owners.has(_id)))
   }
   await cursor.close()

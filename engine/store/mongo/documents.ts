@@ -47,6 +47,7 @@ interface ExtraFields {
 type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof ExtraFields ? ExtraFields[K] : unknown) }
 
 export type UserDoc = KindDocs['users']
+export type AccountDoc = KindDocs['accounts']
 export type FolderDoc = KindDocs['folders']
 export type ContactDoc = KindDocs['contacts']
 export type OutboxDoc = KindDocs['outbox']

@@ -2,11 +2,20 @@
  * Writes a sync batch of one folder: in one transaction, or, when it is large, in steps with the cursor last. Keeps the
  * change log that batches write, numbered per account without gaps.
  */
-import { AppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail, type WeighedPart } from '../batch-steps.ts'
 import { addCounts, progressed, type CountChanges } from '../folder-counts.ts'
-import { newRows, placesOf, stepsOf, taken, leftBehind, sameCursor, withSeqOf, type Holder } from '../rows.ts'
+import {
+  newRows,
+  placesOf,
+  stepsOf,
+  taken,
+  leaseLost,
+  leftBehind,
+  sameCursor,
+  withSeqOf,
+  type Holder,
+} from '../rows.ts'
 import type { Applied, ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
@@ -18,16 +27,11 @@ import { insertOutbox } from './outbox.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-function leaseLost(why: string, batch: SyncBatch): AppError {
-  const { accountId, folderId, epoch } = batch
-  return new AppError('lease_lost', why, { details: { accountId, folderId, epoch } })
-}
-
 function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
   checkEpoch(sql, batch.accountId, batch.epoch)
   const folder = tables.folders.get(sql, batch.folderId)
-  if (folder?.accountId !== batch.accountId) throw leaseLost('the folder is gone', batch)
-  if (!sameCursor(folder.cursor, batch.cursorBefore)) throw leaseLost('the folder was read by another', batch)
+  const isThere = folder?.accountId === batch.accountId && sameCursor(folder.cursor, batch.cursorBefore)
+  if (!isThere) throw leaseLost(batch.accountId, batch.epoch)
   return folder
 }
 
