@@ -310,17 +310,6 @@ export function outboxBasics({ outbox }: KeyedCollections) {
   }
 }
 
-export function changeReads({ changes }: KeyedCollections) {
-  const by = ['seq'] as const
-  return {
-    get: (accountId: string, id: string) => changes.find({ id, accountId }),
-    /** seq > after, ascending. */
-    since: (accountId: string, after: number, limit: number) =>
-      changes.list({ accountId }, { by, behind: { seq: after }, limit }),
-    ofMessage: (accountId: string, messageId: string) => changes.list({ accountId, messageId }, { by }),
-  }
-}
-
 export function folderBasics({ folders }: KeyedCollections) {
   return {
     byPath: (accountId: string, path: string) => folders.find({ id: folderId(accountId, path), accountId }),

@@ -6,8 +6,9 @@
  * Every method rejects with AppError `store_unavailable` when the database is unreachable or too slow; other errors are
  * named at the method. null = no such record. Callers never change a returned record in place.
  */
-import type { accountBasics, changeReads, createAggregates, folderBasics, mailboxReplacement } from './aggregates.ts'
+import type { accountBasics, createAggregates, folderBasics, mailboxReplacement } from './aggregates.ts'
 import type { outboxBasics, pickedReads, userBasics } from './aggregates.ts'
+import type { changeLog } from './change-log.ts'
 import type { contactReads } from './contacts.ts'
 import type { FolderRecord, MessageRecord } from './mail.ts'
 import type { AccountFilter, AccountPlace, Applied, Backlog, ChannelBacklog, DeliveryCount } from './port-types.ts'
@@ -25,7 +26,7 @@ export interface Store extends ReturnType<typeof createAggregates> {
   readonly folders: FolderStore
   readonly messages: MessageStore
   readonly sync: SyncStore
-  readonly changes: ChangeStore
+  readonly changes: ReturnType<typeof changeLog>
   readonly outbox: OutboxStore
   readonly contacts: ContactStore
   readonly nonces: NonceStore
@@ -140,13 +141,6 @@ export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
     keepUidValidity: string,
     limit: number,
   ): Promise<number>
-}
-
-export interface ChangeStore extends ReturnType<typeof changeReads> {
-  /** 0 = the account has no changes. */
-  lastSeq(accountId: string): Promise<number>
-  /** Removes at most `limit` changes from before `before`, never an account's newest. Returns their number. */
-  expire(before: number, limit: number): Promise<number>
 }
 
 export interface OutboxStore extends ReturnType<typeof outboxBasics> {

@@ -5,15 +5,15 @@
  * a writer that finds the account gone deletes its rows itself (removeLateWrites). When a process dies before that,
  * `tidy` deletes them: `removals` holds the removals of the last hour.
  */
-import type { Collection, Document, Filter, FindCursor, WithId } from 'mongodb'
+import type { Collection, Document, Filter } from 'mongodb'
 import { conditions } from '../../../machines/events.ts'
-import { accountBasics, userBasics, type KeyedCollections } from '../aggregates.ts'
+import { accountBasics, byAge, userBasics, type KeyedCollections } from '../aggregates.ts'
 import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
-import type { AccountRecord } from '../records.ts'
+import type { AccountRecord, AccountStatus, UserRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
 import { slotLost } from '../slots.ts'
-import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
+import { containing, deleteInSteps, pageOf, shapes } from './documents.ts'
 import type { AccountDoc, CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 import { deadlineOf, insertOnce } from './keyed.ts'
@@ -137,15 +137,14 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
       await users.deleteOne({ _id: id })
       await removal.removeAccount(accountId)
     },
-    list: async (developerId, filter, page) =>
-      (await findUsers(context, developerId, filter, page)).map(shapes.users.record),
+    list: (developerId, filter, page) => findUsers(context, keyed, developerId, filter, page),
     search: async (words, limit) => {
       const parts = words.map((word) => {
         const name = { ...containing(word), $options: 'i' }
         return { $or: [{ firstName: name }, { lastName: name }, { addressKeys: containing(foldCase(word)) }] }
       })
-      const found = users.find({ $and: parts }, { ...context.read, projection: shapes.users.only }).sort({ _id: 1 })
-      return (await rowsOf(found, limit)).map(shapes.users.record)
+      const page = { ...context.read, projection: shapes.users.only, sort: { _id: 1 as const }, limit }
+      return (await pageOf(users, { $and: parts }, page)).map(shapes.users.record)
     },
     remove: removal.removeUser,
   }
@@ -156,8 +155,6 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
  * then sorted by the server.
  */
 
-const userOrder = { createdAt: 1, _id: 1 } as const
-
 /** Users whose accounts are looked up together. */
 const step = 200
 /** With more accounts of a status, the users are walked in order instead: a page is then full soon. */
@@ -165,22 +162,21 @@ const few = 1000
 
 async function findUsers(
   context: MongoContext,
+  { users }: KeyedCollections,
   developerId: string,
   { email, status }: UserFilter,
   page: Page,
-): Promise<UserDoc[]> {
-  const { collections, read } = context
-  const users = (where: Filter<UserDoc>) => collections.users.find({ developerId, ...where }, read).sort(userOrder)
-  const pageOf = (ids: readonly string[]) => rowsOf(users({ _id: { $in: [...ids] } }), page.limit, page.offset)
+): Promise<UserRecord[]> {
+  const among = (id?: readonly string[]) => users.list({ developerId, id }, { ...byAge, ...page })
   if (email !== undefined) {
     const found = await withAddress(context, developerId, foldCase(email))
-    return pageOf(
+    return among(
       status === undefined ? found : await ownersOf(context, { developerId, status, userId: { $in: found } }),
     )
   }
-  if (status === undefined) return rowsOf(users({}), page.limit, page.offset)
+  if (status === undefined) return among()
   const owners = await ownersOf(context, { developerId, status }, few + 1)
-  return owners.length > few ? walk(context, users({}), { developerId, status }, page) : pageOf(owners)
+  return owners.length > few ? walk(context, developerId, status, page) : among(owners)
 }
 
 /** The user id of each matching account, with repeats. */
@@ -202,19 +198,21 @@ async function withAddress(context: MongoContext, developerId: string, emailKey:
 /** Reads the users in order, until the page is full of users with a matching account. */
 async function walk(
   context: MongoContext,
-  users: FindCursor<WithId<UserDoc>>,
-  where: Filter<AccountDoc>,
+  developerId: string,
+  status: AccountStatus,
   { limit, offset }: Page,
-): Promise<UserDoc[]> {
-  const cursor = users.batchSize(step)
+): Promise<UserRecord[]> {
+  const order = { createdAt: 1, _id: 1 } as const
+  const cursor = context.collections.users.find({ developerId }, context.read).sort(order).batchSize(step)
   const matching: UserDoc[] = []
   while (matching.length < offset + limit && (await cursor.hasNext())) {
     const some = cursor.readBufferedDocuments()
-    const owners = new Set(await ownersOf(context, { ...where, userId: { $in: some.map(({ _id }) => _id) } }))
+    const userId = { $in: some.map(({ _id }) => _id) }
+    const owners = new Set(await ownersOf(context, { developerId, status, userId }))
     matching.push(...some.filter(({ _id }) => owners.has(_id)))
   }
   await cursor.close()
-  return matching.slice(offset, offset + limit)
+  return matching.slice(offset, offset + limit).map(shapes.users.record)
 }
 
 /* Removals. */

@@ -1,9 +1,10 @@
 /** The store on MongoDB: wires its aggregates, and names the methods without a deadline. */
 import { createAggregates } from '../aggregates.ts'
+import { changeLog } from '../change-log.ts'
 import type { Store } from '../port.ts'
 import { Lease, soleNode } from '../slots.ts'
 import { createAccounts, createUsers, createMongoRemoval } from './accounts.ts'
-import { createChanges, createSync } from './sync.ts'
+import { createSync, lastSeq } from './sync.ts'
 import { connect, type Connection, type ConnectOptions } from './connect.ts'
 import { createContacts } from './contacts.ts'
 import { openCollections, type MongoContext } from './documents.ts'
@@ -79,7 +80,7 @@ async function createStore(
     folders: createFolders(context, keyed),
     messages: createMessages(context),
     sync: createSync(context, keyed),
-    changes: createChanges(context, keyed),
+    changes: changeLog(keyed, (accountId) => lastSeq(context, accountId)),
     outbox,
     contacts: createContacts(context, keyed),
     nonces: createNonces(context),

@@ -15,7 +15,7 @@ import { definitions, isRange, type Definition, type Keyed, type Kind, type Kind
 import type { ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
 import { checkRoom } from '../rows.ts'
-import { beginning, between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
+import { beginning, between, deleteInSteps, insertMissing, orNull, pageOf, shapes } from './documents.ts'
 import type { KeyDoc, MongoContext, NonceDoc, Shape } from './documents.ts'
 import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
 
@@ -159,8 +159,9 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
       const { by, descending = false, limit, offset = 0, behind, slots } = wanted
       const owned = slots === undefined ? {} : { slot: { $in: [...slots] } }
       const sort: Sort = Object.fromEntries(by.map((field) => [nameOf(definition.key, field), descending ? -1 : 1]))
-      const rows = collection.find({ ...filterOf(definition, where, behind && wanted), ...owned }, options).sort(sort)
-      return (limit === undefined ? await rows.toArray() : await rowsOf(rows, limit, offset)).map(shape.record)
+      const page = { ...options, sort, skip: offset, ...(limit === undefined ? {} : { limit }) }
+      const rows = await pageOf(collection, { ...filterOf(definition, where, behind && wanted), ...owned }, page)
+      return rows.map(shape.record)
     },
     count: (where) => collection.countDocuments(filter(where), read),
     edit: async (key, patch, expected = {}, outbox = []) => {

@@ -13,7 +13,7 @@ import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys
 import type { KeyFacts, Placed, Step } from '../rows.ts'
 import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
-import { beginning, between, containing, pageOf, rowsOf, shapes } from './documents.ts'
+import { beginning, between, containing, pageOf, shapes } from './documents.ts'
 import type { KeyDoc, MessageDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
@@ -270,8 +270,9 @@ async function everywhere(
   const cursor = accounts.find({}, { ...read, projection: { _id: 1 } }).batchSize(accountsAtOnce)
   while (found.length < limit && (await cursor.hasNext())) {
     const ids = cursor.readBufferedDocuments().map(({ _id }) => _id)
-    const named = messages.find({ accountId: { $in: ids }, emailMessageId }, { ...read, projection: only })
-    found.push(...(await rowsOf(named, limit - found.length)).map(messageRecord))
+    const page = { ...read, projection: only, limit: limit - found.length }
+    const named = await pageOf(messages, { accountId: { $in: ids }, emailMessageId }, page)
+    found.push(...named.map(messageRecord))
   }
   await cursor.close()
   return found

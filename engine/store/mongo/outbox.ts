@@ -6,7 +6,7 @@ import { definitions } from '../keyed.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allSlots, slotCount, slotOf, slotOfRow, type Lease } from '../slots.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
-import { rowsOf, shapes } from './documents.ts'
+import { pageOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { filterOf } from './keyed.ts'
@@ -108,9 +108,8 @@ async function requeue(
   after: OutboxKey | null,
 ): Promise<{ readonly count: number; readonly next: OutboxKey | null }> {
   const where = deliveryFilter(query, query.ids === undefined ? finishedStates : allStates, after)
-  const rows = (await rowsOf(outbox.find(where, { ...read, projection: only }).sort(oldestFirst), limit)).map(
-    outboxRecord,
-  )
+  const page = { ...read, projection: only, sort: oldestFirst, limit }
+  const rows = (await pageOf(outbox, where, page)).map(outboxRecord)
   const these = { ...where, _id: { $in: rows.map(({ id }) => id) } }
   await outbox.updateMany({ ...these, countsAt: { $exists: true } }, { $set: { countsAt: now } })
   const { matchedCount } = await outbox.updateMany(these, { $set: setBack(now), $inc: { v: 1 } })
@@ -172,16 +171,15 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
     channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context, null) }, read),
     pending: async (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
       const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
-      const rows = outbox.find({ ...waiting, ...servedFilter(context, userId) }, options)
-      return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
+      const own = { ...waiting, ...servedFilter(context, userId) }
+      return (await pageOf(outbox, own, { ...options, sort: sendingOrder, limit })).map(outboxRecord)
     },
     backlog: (channelId) => backlog(context, channelId),
     late: (developerId, limit) => late(context, developerId, limit),
     record: (results) => record(context, results),
     list: async (query, { limit, offset }, order = 'DESC') => {
-      const rows = outbox.find(deliveryFilter(query, allStates, null), options)
-      const sorted = rows.sort(order === 'ASC' ? oldestFirst : newestFirst)
-      return (await rowsOf(sorted, limit, offset)).map(outboxRecord)
+      const page = { ...options, sort: order === 'ASC' ? oldestFirst : newestFirst, limit, skip: offset }
+      return (await pageOf(outbox, deliveryFilter(query, allStates, null), page)).map(outboxRecord)
     },
     counts: async (query, stepMs) => {
       const at = { $subtract: ['$createdAt', { $mod: ['$createdAt', stepMs] }] }

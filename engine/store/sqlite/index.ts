@@ -1,6 +1,7 @@
 /** The embedded store: one SQLite file. */
 import { AppError } from '../../errors.ts'
 import { createAggregates } from '../aggregates.ts'
+import { changeLog } from '../change-log.ts'
 import { refuseUnfinished } from '../facts.ts'
 import { newId } from '../ids.ts'
 import type { Store } from '../port.ts'
@@ -14,7 +15,7 @@ import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
 import { migrate, migrations, openFacts, probeWrite } from './schema.ts'
-import { createChanges, createSync } from './sync.ts'
+import { createSync, lastSeq } from './sync.ts'
 
 export interface SqliteOptions {
   /** The database file; made when it does not exist. Its directory must. */
@@ -78,7 +79,7 @@ async function createStore(db: Database, path: string, now: () => number): Promi
     folders: createFolders(db, keyed, now),
     messages: createMessages(db),
     sync: createSync(db, keyed, now),
-    changes: createChanges(db, keyed),
+    changes: changeLog(keyed, (accountId) => db.read(() => db.number(lastSeq, accountId))),
     outbox,
     contacts: createContacts(db, keyed),
     nonces: createNonces(db, now),

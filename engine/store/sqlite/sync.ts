@@ -2,7 +2,7 @@
  * Writes a sync batch of one folder: in one transaction, or, when it is large, in steps with the cursor last. Keeps the
  * change log that batches write, numbered per account without gaps.
  */
-import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail, type WeighedPart } from '../batch-steps.ts'
 import { addCounts, progressed, type CountChanges } from '../folder-counts.ts'
 import {
@@ -16,11 +16,11 @@ import {
   withSeqOf,
   type Holder,
 } from '../rows.ts'
-import type { Applied, ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import type { Applied, ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
-import { deleteWhere, type Database } from './database.ts'
+import type { Database } from './database.ts'
 import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
@@ -66,7 +66,7 @@ function applyToMessages(sql: Statements, batch: SyncBatch, now: number): CountC
 }
 
 const changesByIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
-const lastSeq = 'SELECT max(seq) FROM changes WHERE account_id = ?'
+export const lastSeq = 'SELECT max(seq) FROM changes WHERE account_id = ?'
 
 /** Stores new changes with the next numbers; known ids keep theirs. Returns all changes in the given order. */
 function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
@@ -152,19 +152,5 @@ export function createSync(db: Database, keyed: KeyedCollections, now: () => num
         return forgetFolder(db, folderId, keepUidValidity, limit, now())
       }),
     ...mailboxReplacement(keyed, (accountId, epoch) => db.write(() => leaveSome(db, accountId, epoch))),
-  }
-}
-
-/** Keeps the newest change of each account, so that numbers go on from it. */
-export const expireChanges = deleteWhere(
-  'changes',
-  'at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)',
-)
-
-export function createChanges(db: Database, keyed: KeyedCollections): ChangeStore {
-  return {
-    ...changeReads(keyed),
-    lastSeq: (accountId) => db.read(() => db.number(lastSeq, accountId)),
-    expire: (before, limit) => db.write(() => db.run(expireChanges, before, limit)),
   }
 }
