@@ -8,7 +8,7 @@
 import type { Collection, Document, Filter } from 'mongodb'
 import { conditions } from '../../../machines/events.ts'
 import { accountBasics, byAge, userBasics, type KeyedCollections } from '../aggregates.ts'
-import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
+import type { AccountStore, Page, UserFilter, UserStore } from '../port.ts'
 import type { AccountRecord, AccountStatus, UserRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
@@ -84,34 +84,32 @@ const placesAtOnce = 10_000
 
 const placeOnly = { server: 1, developerId: 1, createdAt: 1, 'resume.condition': 1 } as const
 
-async function places(
-  { collections, read }: MongoContext,
-  { text, condition, sinceUntil, ...equal }: AccountFilter,
-  most = 0,
-): Promise<AccountPlace[]> {
-  const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
-  const matching =
-    text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
-  const asked = condition !== undefined || sinceUntil !== undefined
-  // The index accounts_by_condition begins with this field.
-  const is = asked ? { 'resume.condition.is': condition ?? { $in: [...conditions] } } : {}
-  const long = sinceUntil === undefined ? {} : { 'resume.condition.since': { $lte: sinceUntil } }
-  const found = collections.accounts
-    .find({ ...given, ...is, ...long, ...matching }, { ...read, projection: placeOnly })
-    .batchSize(placesAtOnce)
-    .limit(most)
-  const all = (await found.toArray()).map((account) => {
-    const { _id, server, developerId } = account
-    const { is, since } = conditionOf(account)
-    return { id: _id, server, developerId, condition: { is, since } }
-  })
-  return all.sort((one, other) => one.condition.since - other.condition.since || (one.id < other.id ? -1 : 1))
-}
+const places =
+  ({ collections, read }: MongoContext): AccountStore['places'] =>
+  async ({ text, condition, sinceUntil, ...equal }, most = 0) => {
+    const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
+    const matching =
+      text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
+    const asked = condition !== undefined || sinceUntil !== undefined
+    // The index accounts_by_condition begins with this field.
+    const is = asked ? { 'resume.condition.is': condition ?? { $in: [...conditions] } } : {}
+    const long = sinceUntil === undefined ? {} : { 'resume.condition.since': { $lte: sinceUntil } }
+    const found = collections.accounts
+      .find({ ...given, ...is, ...long, ...matching }, { ...read, projection: placeOnly })
+      .batchSize(placesAtOnce)
+      .limit(most)
+    const all = (await found.toArray()).map((account) => {
+      const { _id, server, developerId } = account
+      const { is, since } = conditionOf(account)
+      return { id: _id, server, developerId, condition: { is, since } }
+    })
+    return all.sort((one, other) => one.condition.since - other.condition.since || (one.id < other.id ? -1 : 1))
+  }
 
 export function createAccounts(context: MongoContext, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
     ...accountBasics(keyed, (accountId) => removeLateWrites(context, accountId)),
-    places: (filter, most) => places(context, filter, most),
+    places: places(context),
     claim: async (id) => claim(context, id, await fenceOf(context, id)),
     remove: removal.removeAccount,
   }
