@@ -76,15 +76,16 @@ function createSettings({ settings }: KeyedCollections) {
 
 /** Replaces a sealed value; false = the value has changed, or its record is gone. */
 function createSealed({ developers, accounts, webhooks, providers }: KeyedCollections) {
+  const isThere = async (edited: Promise<unknown>): Promise<boolean> => (await edited) !== null
   return {
-    developer: async (id: string, from: string, to: string): Promise<boolean> =>
-      (await developers.edit({ id }, { sealedSecret: to }, { sealedSecret: from })) !== null,
-    account: async (id: string, from: string, to: string): Promise<boolean> =>
-      (await accounts.edit({ id }, { sealedCredential: to }, { sealedCredential: from })) !== null,
-    webhook: async (id: string, from: string, to: string): Promise<boolean> =>
-      (await webhooks.edit({ id }, { sealedSecrets: to }, { sealedSecrets: from })) !== null,
-    provider: async (developerId: string, consumerKey: string, from: string, to: string): Promise<boolean> =>
-      (await providers.edit({ developerId, consumerKey }, { sealedSecret: to }, { sealedSecret: from })) !== null,
+    developer: (id: string, from: string, to: string) =>
+      isThere(developers.edit({ id }, { sealedSecret: to }, { sealedSecret: from })),
+    account: (id: string, from: string, to: string) =>
+      isThere(accounts.edit({ id }, { sealedCredential: to }, { sealedCredential: from })),
+    webhook: (id: string, from: string, to: string) =>
+      isThere(webhooks.edit({ id }, { sealedSecrets: to }, { sealedSecrets: from })),
+    provider: (developerId: string, consumerKey: string, from: string, to: string) =>
+      isThere(providers.edit({ developerId, consumerKey }, { sealedSecret: to }, { sealedSecret: from })),
   }
 }
 
@@ -122,6 +123,11 @@ function createAudit({ audit }: KeyedCollections) {
 
 /** Expired tokens are removed after 30 days or more. */
 function createTokens({ tokens }: KeyedCollections) {
+  type Patch = Partial<ConnectTokenRecord>
+  const editUsable = async (token: string, at: number, patch: Patch, expected: Patch) => {
+    const stored = await tokens.find({ token })
+    return stored && isUsable(stored, at) ? tokens.edit({ token }, patch, expected) : null
+  }
   return {
     /** `not_found` when the token's user does not exist. */
     create: (token: ConnectTokenRecord) => tokens.insert(token),
@@ -138,23 +144,14 @@ function createTokens({ tokens }: KeyedCollections) {
       return tries < most ? tokens.edit({ token }, { tries: tries + 1 }) : null
     },
     /** Claims the token before a user or an account is created; null = claimed, used, expired or gone. */
-    claim: async (token: string, claim: TokenClaim) => {
-      const stored = await tokens.find({ token })
-      return stored && isUsable(stored, claim.at)
-        ? tokens.edit({ token }, { claim }, { usedAt: null, claim: null })
-        : null
-    },
+    claim: (token: string, claim: TokenClaim) => editUsable(token, claim.at, { claim }, { usedAt: null, claim: null }),
     /** Ends a claim that has created nothing. */
     release: async (token: string): Promise<void> => {
       await tokens.edit({ token }, { claim: null }, { usedAt: null })
     },
     /** Marks the token as used, once; null = used, expired or gone. */
-    use: async (token: string, usedAt: number, userId: string, accountId: string) => {
-      const stored = await tokens.find({ token })
-      return stored && isUsable(stored, usedAt)
-        ? tokens.edit({ token }, { usedAt, userId, accountId }, { usedAt: null })
-        : null
-    },
+    use: (token: string, usedAt: number, userId: string, accountId: string) =>
+      editUsable(token, usedAt, { usedAt, userId, accountId }, { usedAt: null }),
     remove: async (developerId: string, token: string) => (await tokens.remove({ token, developerId })) === 1,
   }
 }
@@ -178,9 +175,9 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
     listByUser: (userId: string) => webhooks.list({ userId }, byAge),
     /** Application level, oldest first. */
     listByDeveloper: (developerId: string) => webhooks.list({ developerId, userId: null }, byAge),
-    /** Keyset page by id. */
-    page: (afterId: string | null, limit: number) =>
-      webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    /** Keyset page by id, of all slots or of `slots`: for the start of the engine. */
+    page: (afterId: string | null, limit: number, slots?: readonly number[]) =>
+      webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit, slots }),
     edit: (id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>) =>
       webhooks.edit({ id }, patch),
     /**
@@ -247,9 +244,9 @@ export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountI
     /** The known ones of `ids`, by id. */
     several: (ids: readonly string[]) => accounts.list({ id: ids }, { by: ['id'] }),
     listByUsers: (userIds: readonly string[]) => accounts.list({ userId: userIds }, byAge),
-    /** Keyset page by id. */
-    page: (afterId: string | null, limit: number) =>
-      accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    /** Keyset page by id, of all slots or of `slots`: for the start of the engine. */
+    page: (afterId: string | null, limit: number, slots?: readonly number[]) =>
+      accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit, slots }),
     /** `lease_lost` when the account has another epoch than `epoch`. */
     edit: async (id: string, patch: AccountPatch, epoch?: number) => {
       const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })
@@ -310,17 +307,6 @@ export function outboxBasics({ outbox }: KeyedCollections) {
     get: (id: string) => outbox.find({ id }),
     /** Removes rows that finished before `before`. Returns their number. */
     expire: (before: number, limit: number) => outbox.expire('finishedAt', before, limit),
-  }
-}
-
-export function changeReads({ changes }: KeyedCollections) {
-  const by = ['seq'] as const
-  return {
-    get: (accountId: string, id: string) => changes.find({ id, accountId }),
-    /** seq > after, ascending. */
-    since: (accountId: string, after: number, limit: number) =>
-      changes.list({ accountId }, { by, behind: { seq: after }, limit }),
-    ofMessage: (accountId: string, messageId: string) => changes.list({ accountId, messageId }, { by }),
   }
 }
 

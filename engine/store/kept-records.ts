@@ -5,7 +5,7 @@
  * kept, since that node writes them.
  */
 import { LRUCache } from 'lru-cache'
-import type { MailTotals, Store } from './port.ts'
+import type { MailTotals, Store, SyncBatch } from './port.ts'
 import type { AccountRecord, FolderRecord, UserRecord } from './records.ts'
 
 /** The most records of each kind in memory. */
@@ -55,35 +55,30 @@ function createIndex(mostIds: number, dropped: (owner: string) => void): LRUCach
 /** The most accounts with a version of their own. */
 const mostVersions = 100_000
 
-export interface KeptStore extends Store {
-  /** Called when slots have changed hands, or another node has written records of this node's users. */
-  readonly forgetKept: () => void
-  readonly messages: Store['messages'] & {
-    /**
-     * Changes with each write to the account's mail; an answer from the store is valid while the version stays the
-     * same. NaN during a write: the store may show any state from before to after the write.
-     */
-    version(accountId: string): number
-  }
-}
+export type KeptStore = ReturnType<typeof keepRecords>
 
 /** The store, with users, lists of accounts and folders, and totals of accounts answered from memory. */
-export function keepRecords(store: Store): KeptStore {
+export function keepRecords(store: Store) {
   const kept = new KeptRecords(store.nodes)
   return {
     ...store,
+    /** Called when slots have changed hands, or another node has written records of this node's users. */
     forgetKept: () => kept.forgetAll(),
     users: keptUsers(store, kept),
     accounts: keptAccounts(store, kept),
     folders: keptFolders(store, kept),
     messages: {
       ...store.messages,
-      version: (accountId) => kept.version(accountId),
-      totals: (accountId) => kept.ofMail(kept.totals, accountId, () => store.messages.totals(accountId)),
+      /**
+       * Changes with each write to the account's mail; an answer from the store is valid while the version stays the
+       * same. NaN during a write: the store may show any state from before to after the write.
+       */
+      version: (accountId: string) => kept.version(accountId),
+      totals: (accountId: string) => kept.ofMail(kept.totals, accountId, () => store.messages.totals(accountId)),
     },
     sync: {
       ...store.sync,
-      async apply(batch) {
+      async apply(batch: SyncBatch) {
         kept.writeMail(batch.accountId, true)
         // a batch whose answer was lost may be written
         let turned = true

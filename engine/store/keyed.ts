@@ -106,6 +106,8 @@ export interface ListOptions<R> {
   readonly offset?: number
   /** Only rows behind this one in the order; has the fields of `by`. */
   readonly behind?: Partial<R> | undefined
+  /** Accounts or webhooks in these slots alone. Has no effect in SQLite, whose process owns every slot. */
+  readonly slots?: readonly number[] | undefined
 }
 
 const pageSize = 500

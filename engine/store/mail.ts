@@ -75,15 +75,9 @@ export interface Address {
   readonly email: string
 }
 
-export interface MessageAddresses {
-  readonly from: readonly Address[]
-  readonly sender: readonly Address[]
-  readonly replyTo: readonly Address[]
-  readonly to: readonly Address[]
-  readonly cc: readonly Address[]
-  readonly bcc: readonly Address[]
-  readonly returnPath: readonly Address[]
-}
+type AddressField = 'from' | 'sender' | 'replyTo' | 'to' | 'cc' | 'bcc' | 'returnPath'
+
+export type MessageAddresses = Readonly<Record<AddressField, readonly Address[]>>
 
 /** A text part of the message's body. */
 export interface BodyPartRecord {

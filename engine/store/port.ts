@@ -6,14 +6,15 @@
  * Every method rejects with AppError `store_unavailable` when the database is unreachable or too slow; other errors are
  * named at the method. null = no such record. Callers never change a returned record in place.
  */
-import type { accountBasics, changeReads, createAggregates, folderBasics, mailboxReplacement } from './aggregates.ts'
+import type { accountBasics, createAggregates, folderBasics, mailboxReplacement } from './aggregates.ts'
 import type { outboxBasics, pickedReads, userBasics } from './aggregates.ts'
+import type { changeLog } from './change-log.ts'
 import type { contactReads } from './contacts.ts'
 import type { FolderRecord, MessageRecord } from './mail.ts'
 import type { AccountFilter, AccountPlace, Applied, Backlog, ChannelBacklog, DeliveryCount } from './port-types.ts'
 import type { KnownUid, ListedFolder, MailTotals, MessageQuery, OutboxKey, OutboxResult } from './port-types.ts'
 import type { Page, RequeueQuery, SyncBatch, UserFilter } from './port-types.ts'
-import type { AccountRecord, ContactDelta, OutboxRecord, UserRecord, WebhookRecord } from './records.ts'
+import type { AccountRecord, ContactDelta, OutboxRecord, UserRecord } from './records.ts'
 import type { Nodes } from './slots.ts'
 
 export type * from './port-types.ts'
@@ -25,11 +26,10 @@ export interface Store extends ReturnType<typeof createAggregates> {
   readonly folders: FolderStore
   readonly messages: MessageStore
   readonly sync: SyncStore
-  readonly changes: ChangeStore
+  readonly changes: ReturnType<typeof changeLog>
   readonly outbox: OutboxStore
   readonly contacts: ContactStore
   readonly nonces: NonceStore
-  readonly webhooks: WebhookStore
   /** The processes that share the store. `outbox.pending` and `outbox.channels` read rows of this process's slots. */
   readonly nodes: Nodes
   /** Resumes interrupted removals, and removes rows of removed accounts, users and webhooks. Returns their number. */
@@ -61,8 +61,6 @@ export interface UserStore extends ReturnType<typeof userBasics> {
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
-  /** Accounts by id, of all slots or of `slots`: a keyset page for the start of the engine. */
-  page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<AccountRecord[]>
   /** Few fields of each matching account, longest in its condition first; at most `most`. */
   places(filter: AccountFilter, most?: number): Promise<AccountPlace[]>
   /** Adds 1 to the epoch of the account and its folders. null = no account. `lease_lost` when another node owns it. */
@@ -143,20 +141,6 @@ export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
     keepUidValidity: string,
     limit: number,
   ): Promise<number>
-}
-
-export interface ChangeStore extends ReturnType<typeof changeReads> {
-  /** 0 = the account has no changes. */
-  lastSeq(accountId: string): Promise<number>
-  /** Removes at most `limit` changes from before `before`, never an account's newest. Returns their number. */
-  expire(before: number, limit: number): Promise<number>
-}
-
-type WebhookBasics = ReturnType<typeof createAggregates>['webhooks']
-
-export interface WebhookStore extends WebhookBasics {
-  /** Webhooks by id, of all slots or of `slots`: a keyset page for the start of the engine. */
-  page(afterId: string | null, limit: number, slots?: readonly number[]): Promise<WebhookRecord[]>
 }
 
 export interface OutboxStore extends ReturnType<typeof outboxBasics> {

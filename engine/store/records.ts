@@ -249,20 +249,12 @@ export interface ChangeRecord {
   readonly at: number
 }
 
+type WebhookFilter =
+  | ('to' | 'from' | 'cc' | 'subject' | 'thread' | 'fileName' | 'folderAdded' | 'folderRemoved')
+  | ('toDomain' | 'fromDomain' | 'bodySearch')
+
 /** Filters in the developer's spelling. */
-export interface WebhookFilters {
-  readonly to?: string
-  readonly from?: string
-  readonly cc?: string
-  readonly subject?: string
-  readonly thread?: string
-  readonly fileName?: string
-  readonly folderAdded?: string
-  readonly folderRemoved?: string
-  readonly toDomain?: string
-  readonly fromDomain?: string
-  readonly bodySearch?: string
-}
+export type WebhookFilters = { readonly [F in WebhookFilter]?: string }
 
 export interface WebhookRecord {
   readonly id: string

@@ -1,4 +1,5 @@
 /** The interface of a store for copies (copy.ts): records are exported and imported page by page. */
+import { identityOf, type Facts } from './facts.ts'
 import type { Kinds } from './keyed.ts'
 import type { MessageRecord, StoredContact } from './records.ts'
 
@@ -34,25 +35,48 @@ export interface ExportedPage<R> {
   readonly next: string | null
 }
 
-/** All records of a store. */
-export interface StoreTransfer {
+/** Count, export and import of one collection. Expired records are not counted and not exported. */
+export interface Side<R> {
+  count(): Promise<number>
+  export(after: string | null, limit: number): Promise<ExportedPage<R>>
+  import(records: readonly R[]): Promise<void>
+}
+
+interface Opened {
   /** For messages: host and database, or the path; never a password. */
   readonly name: string
-  /** The store's random id, whatever its address. */
-  identity(): Promise<string>
-  /** Changes whenever a service opens the store: records copied before may be old. */
-  served(): Promise<string | null>
-  /** Expired records are not counted and not exported. */
-  count(collection: TransferName): Promise<number>
-  /** A page in a stable order. `after`: `next` of the page before; null = from the start. */
-  export<N extends TransferName>(
-    collection: N,
-    after: string | null,
-    limit: number,
-  ): Promise<ExportedPage<TransferRecords[N]>>
-  import<N extends TransferName>(collection: N, records: readonly TransferRecords[N][]): Promise<void>
-  /** The progress of an unfinished copy into this store; null = no such copy. */
-  progress(): Promise<string | null>
-  saveProgress(note: string | null): Promise<void>
-  close(): Promise<void>
+  readonly facts: Facts
+  readonly side: <N extends TransferName>(collection: N) => Side<TransferRecords[N]>
+  /** Throws when this process may no longer export and import. */
+  readonly check?: () => void
+  close(): void | Promise<void>
 }
+
+/** All records of a store. */
+export function createTransfer({ name, facts, side, check, close }: Opened) {
+  return {
+    name,
+    /** The store's random id, whatever its address. */
+    identity: () => identityOf(facts),
+    /** Changes whenever a service opens the store: records copied before may be old. */
+    served: () => facts.read('served'),
+    count: (collection: TransferName) => side(collection).count(),
+    /** A page in a stable order. `after`: `next` of the page before; null = from the start. */
+    export: async <N extends TransferName>(collection: N, after: string | null, limit: number) => {
+      check?.()
+      return side(collection).export(after, limit)
+    },
+    import: async <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) => {
+      check?.()
+      await side(collection).import(records)
+    },
+    /** The progress of an unfinished copy into this store; null = no such copy. */
+    progress: () => facts.read('copy'),
+    saveProgress: (note: string | null) => facts.save('copy', note),
+    close: async () => {
+      await close()
+    },
+  }
+}
+
+export type StoreTransfer = ReturnType<typeof createTransfer>

@@ -5,18 +5,18 @@
  * a writer that finds the account gone deletes its rows itself (removeLateWrites). When a process dies before that,
  * `tidy` deletes them: `removals` holds the removals of the last hour.
  */
-import type { Collection, Document, Filter, FindCursor, WithId } from 'mongodb'
+import type { Collection, Document, Filter } from 'mongodb'
 import { conditions } from '../../../machines/events.ts'
-import { accountBasics, userBasics, type KeyedCollections } from '../aggregates.ts'
-import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
-import type { AccountRecord, AccountStatus } from '../records.ts'
+import { accountBasics, byAge, userBasics, type KeyedCollections } from '../aggregates.ts'
+import type { AccountStore, Page, UserFilter, UserStore } from '../port.ts'
+import type { AccountRecord, AccountStatus, UserRecord } from '../records.ts'
 import { createRemoval, type Removal } from '../removal.ts'
 import { conditionOf, foldCase, leaseLost } from '../rows.ts'
 import { slotLost } from '../slots.ts'
-import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
-import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
+import { containing, deleteInSteps, pageOf, shapes } from './documents.ts'
+import type { AccountDoc, CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
 import { isDuplicate } from './errors.ts'
-import { deadlineOf, insertOnce, pageOfSlots } from './keyed.ts'
+import { deadlineOf, insertOnce } from './keyed.ts'
 
 /** Throws `lease_lost` unless the account is there with this epoch. */
 export async function checkEpoch(
@@ -84,36 +84,33 @@ const placesAtOnce = 10_000
 
 const placeOnly = { server: 1, developerId: 1, createdAt: 1, 'resume.condition': 1 } as const
 
-async function places(
-  { collections, read }: MongoContext,
-  { text, condition, sinceUntil, ...equal }: AccountFilter,
-  most = 0,
-): Promise<AccountPlace[]> {
-  const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
-  const matching =
-    text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
-  const asked = condition !== undefined || sinceUntil !== undefined
-  // The index accounts_by_condition begins with this field.
-  const is = asked ? { 'resume.condition.is': condition ?? { $in: [...conditions] } } : {}
-  const long = sinceUntil === undefined ? {} : { 'resume.condition.since': { $lte: sinceUntil } }
-  const found = collections.accounts
-    .find({ ...given, ...is, ...long, ...matching }, { ...read, projection: placeOnly })
-    .batchSize(placesAtOnce)
-    .limit(most)
-  const all = (await found.toArray()).map((account) => {
-    const { _id, server, developerId } = account
-    const { is, since } = conditionOf(account)
-    return { id: _id, server, developerId, condition: { is, since } }
-  })
-  return all.sort((one, other) => one.condition.since - other.condition.since || (one.id < other.id ? -1 : 1))
-}
+const places =
+  ({ collections, read }: MongoContext): AccountStore['places'] =>
+  async ({ text, condition, sinceUntil, ...equal }, most = 0) => {
+    const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
+    const matching =
+      text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
+    const asked = condition !== undefined || sinceUntil !== undefined
+    // The index accounts_by_condition begins with this field.
+    const is = asked ? { 'resume.condition.is': condition ?? { $in: [...conditions] } } : {}
+    const long = sinceUntil === undefined ? {} : { 'resume.condition.since': { $lte: sinceUntil } }
+    const found = collections.accounts
+      .find({ ...given, ...is, ...long, ...matching }, { ...read, projection: placeOnly })
+      .batchSize(placesAtOnce)
+      .limit(most)
+    const all = (await found.toArray()).map((account) => {
+      const { _id, server, developerId } = account
+      const { is, since } = conditionOf(account)
+      return { id: _id, server, developerId, condition: { is, since } }
+    })
+    return all.sort((one, other) => one.condition.since - other.condition.since || (one.id < other.id ? -1 : 1))
+  }
 
 export function createAccounts(context: MongoContext, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
     ...accountBasics(keyed, (accountId) => removeLateWrites(context, accountId)),
-    places: (filter, most) => places(context, filter, most),
+    places: places(context),
     claim: async (id) => claim(context, id, await fenceOf(context, id)),
-    page: (after, limit, slots) => pageOfSlots(context, 'accounts', after, limit, slots),
     remove: removal.removeAccount,
   }
 }
@@ -138,15 +135,14 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
       await users.deleteOne({ _id: id })
       await removal.removeAccount(accountId)
     },
-    list: async (developerId, filter, page) =>
-      (await findUsers(context, developerId, filter, page)).map(shapes.users.record),
+    list: (developerId, filter, page) => findUsers(context, keyed, developerId, filter, page),
     search: async (words, limit) => {
       const parts = words.map((word) => {
         const name = { ...containing(word), $options: 'i' }
         return { $or: [{ firstName: name }, { lastName: name }, { addressKeys: containing(foldCase(word)) }] }
       })
-      const found = users.find({ $and: parts }, { ...context.read, projection: shapes.users.only }).sort({ _id: 1 })
-      return (await rowsOf(found, limit)).map(shapes.users.record)
+      const page = { ...context.read, projection: shapes.users.only, sort: { _id: 1 as const }, limit }
+      return (await pageOf(users, { $and: parts }, page)).map(shapes.users.record)
     },
     remove: removal.removeUser,
   }
@@ -157,8 +153,6 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections, remo
  * then sorted by the server.
  */
 
-const userOrder = { createdAt: 1, _id: 1 } as const
-
 /** Users whose accounts are looked up together. */
 const step = 200
 /** With more accounts of a status, the users are walked in order instead: a page is then full soon. */
@@ -166,36 +160,25 @@ const few = 1000
 
 async function findUsers(
   context: MongoContext,
+  { users }: KeyedCollections,
   developerId: string,
   { email, status }: UserFilter,
   page: Page,
-): Promise<UserDoc[]> {
-  const { collections, read } = context
-  const users = (where: Filter<UserDoc>) => collections.users.find({ developerId, ...where }, read).sort(userOrder)
-  const pageOf = (ids: readonly string[]) => rowsOf(users({ _id: { $in: [...ids] } }), page.limit, page.offset)
+): Promise<UserRecord[]> {
+  const among = (id?: readonly string[]) => users.list({ developerId, id }, { ...byAge, ...page })
   if (email !== undefined) {
     const found = await withAddress(context, developerId, foldCase(email))
-    return pageOf(status === undefined ? found : await ownersOf(context, { developerId, status, userId: found }))
+    return among(
+      status === undefined ? found : await ownersOf(context, { developerId, status, userId: { $in: found } }),
+    )
   }
-  if (status === undefined) return rowsOf(users({}), page.limit, page.offset)
+  if (status === undefined) return among()
   const owners = await ownersOf(context, { developerId, status }, few + 1)
-  return owners.length > few ? walk(context, users({}), { developerId, status }, page) : pageOf(owners)
-}
-
-interface OwnerFilter {
-  readonly developerId: string
-  readonly emailKey?: string
-  readonly status?: AccountStatus
-  readonly userId?: readonly string[]
+  return owners.length > few ? walk(context, developerId, status, page) : among(owners)
 }
 
 /** The user id of each matching account, with repeats. */
-async function ownersOf(
-  { collections, read }: MongoContext,
-  { userId, ...where }: OwnerFilter,
-  limit = 0,
-): Promise<string[]> {
-  const filter = { ...where, ...(userId === undefined ? {} : { userId: { $in: [...userId] } }) }
+async function ownersOf({ collections, read }: MongoContext, filter: Filter<AccountDoc>, limit = 0): Promise<string[]> {
   const found = collections.accounts.find(filter, { ...read, projection: { _id: 0, userId: 1 } }).limit(limit)
   return (await found.toArray()).map((account) => account.userId)
 }
@@ -213,19 +196,21 @@ async function withAddress(context: MongoContext, developerId: string, emailKey:
 /** Reads the users in order, until the page is full of users with a matching account. */
 async function walk(
   context: MongoContext,
-  users: FindCursor<WithId<UserDoc>>,
-  where: OwnerFilter,
+  developerId: string,
+  status: AccountStatus,
   { limit, offset }: Page,
-): Promise<UserDoc[]> {
-  const cursor = users.batchSize(step)
+): Promise<UserRecord[]> {
+  const order = { createdAt: 1, _id: 1 } as const
+  const cursor = context.collections.users.find({ developerId }, context.read).sort(order).batchSize(step)
   const matching: UserDoc[] = []
   while (matching.length < offset + limit && (await cursor.hasNext())) {
     const some = cursor.readBufferedDocuments()
-    const owners = new Set(await ownersOf(context, { ...where, userId: some.map(({ _id }) => _id) }))
+    const userId = { $in: some.map(({ _id }) => _id) }
+    const owners = new Set(await ownersOf(context, { developerId, status, userId }))
     matching.push(...some.filter(({ _id }) => owners.has(_id)))
   }
   await cursor.close()
-  return matching.slice(offset, offset + limit)
+  return matching.slice(offset, offset + limit).map(shapes.users.record)
 }
 
 /* Removals. */

@@ -3,10 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { MongoClient, ReadConcern, type Db, type MongoClientOptions } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
+import { refuseUnfinished } from '../facts.ts'
+import { newId } from '../ids.ts'
 import { openCollections, type Collections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
 import { join, type JoinOptions, type Member } from './members.ts'
-import { copyNote, createIndexes, isCurrent, isStore, migrate, noteServed } from './schema.ts'
+import { createIndexes, isCurrent, isStore, migrate, openFacts } from './schema.ts'
 
 export interface ConnectOptions {
   readonly uri: string
@@ -115,7 +117,7 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     if (role === 'source') await refuseRemoval(collections, facts)
     await prepare(options, db, collections)
     if (role === 'service' && member !== null) {
-      await noteServed(collections)
+      await openFacts(collections).save('served', newId())
       await member.share()
     }
     return { db, member, close }
@@ -134,12 +136,7 @@ async function checkRole(collections: Collections, { host, name }: UriFacts, rol
   if (role === 'source' && !(await isStore(collections))) {
     throw new AppError('bad_request', `${host}/${name}: no such store`)
   }
-  if (role !== 'target' && (await copyNote(collections)) !== null) {
-    throw new AppError(
-      'conflict',
-      `${host}/${name} is the target of an unfinished copy: run the same copy again until it is whole`,
-    )
-  }
+  if (role !== 'target') await refuseUnfinished(openFacts(collections), `${host}/${name}`)
 }
 
 /** A copy has the rows that an unfinished removal left, but not the note of that removal. */
@@ -178,15 +175,13 @@ const unencoded = /^mongodb(?:\+srv)?:\/\/[^/?@]*(?:\/[^?]*@|\?[^=&]*@)/
 const forbidden = /[/\\. "$*<>:|?\0#]/
 const longestNameBytes = 63
 
-interface UriFacts {
-  /** For the log, without credentials. */
-  readonly host: string
-  /** The database's name: `mailroom` unless the URI names one. */
-  readonly name: string
-}
+type UriFacts = ReturnType<typeof describeUri>
 
-/** Host and database of a URI. AppError `bad_request`, one line without credentials, when one of them is malformed. */
-export function describeUri(uri: string): UriFacts {
+/**
+ * Host (without credentials) and database of a URI, `mailroom` unless the URI names one. AppError `bad_request`, one
+ * line without credentials, when one of them is malformed.
+ */
+export function describeUri(uri: string) {
   if (unencoded.test(uri)) throw wrong('a / or ? in the user name or the password has to be written %2F or %3F')
   const match = uriShape.exec(uri)
   const host = match?.[1] ?? 'the host'

@@ -5,7 +5,6 @@
  * each write compares the contact's version.
  */
 import { randomInt } from 'node:crypto'
-import type { UpdateOneModel } from 'mongodb'
 import { contactId } from '../ids.ts'
 import type { KeyedCollections } from '../aggregates.ts'
 import { contactReads, withDelta, type ContactParts, type ContactQuery } from '../contacts.ts'
@@ -98,11 +97,7 @@ async function keptKeys(
   })
 }
 
-interface Update {
-  readonly updateOne: UpdateOneModel<ContactDoc>
-}
-
-function update(doc: ContactDoc, contact: StoredContact, applied: readonly string[]): Update {
+function update(doc: ContactDoc, contact: StoredContact, applied: readonly string[]) {
   const { name, totalCount, directCount, indirectCount, lastReceivedAt } = contact
   const counts = { totalCount, directCount, indirectCount, lastReceivedAt }
   const $set = { name, ...counts, searchKey: searchKey(contact), applied }
@@ -116,7 +111,7 @@ async function planRound(
   { contacts, counted }: Tally,
 ) {
   const stored = new Map(contacts.map((doc) => [doc._id, doc]))
-  const round = { left: [] as ContactDelta[], fresh: [] as ContactDoc[], updates: [] as Update[] }
+  const round = { left: [] as ContactDelta[], fresh: [] as ContactDoc[], updates: [] as ReturnType<typeof update>[] }
   for (const [id, group] of byContact(accountId, pending)) {
     const doc = stored.get(id)
     const applied = new Set(doc?.applied)
@@ -177,10 +172,8 @@ export async function markCounted(
 }
 
 /** A page of contacts summed over several accounts. */
-async function pageOf(
-  { collections: { contacts }, read }: MongoContext,
-  { userId, field, descending, text, limit, offset }: ContactQuery,
-): Promise<ContactParts[]> {
+async function pageOf({ collections: { contacts }, read }: MongoContext, query: ContactQuery): Promise<ContactParts[]> {
+  const { userId, field, descending, text, limit, offset } = query
   if (limit <= 0) return []
   const named = text === null ? null : await contacts.distinct('id', { userId, searchKey: containing(text) }, read)
   const direction = descending ? -1 : 1

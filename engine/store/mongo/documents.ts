@@ -2,7 +2,7 @@
  * Documents of the collections, and shared reads and writes. A document is a record of the port with its `id` as `_id`,
  * and extra fields that only indexes and compare-and-set need. Records are returned without the extra fields.
  */
-import { Long, MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
+import { Long, MongoBulkWriteError, type Collection, type Db, type Filter } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
 import { definitions, type Kind, type Kinds, tokensKeptMs } from '../keyed.ts'
 import type { MessageRecord } from '../records.ts'
@@ -47,6 +47,7 @@ interface ExtraFields {
 type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof ExtraFields ? ExtraFields[K] : unknown) }
 
 export type UserDoc = KindDocs['users']
+export type AccountDoc = KindDocs['accounts']
 export type FolderDoc = KindDocs['folders']
 export type ContactDoc = KindDocs['contacts']
 export type OutboxDoc = KindDocs['outbox']
@@ -240,13 +241,9 @@ export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
   return doc === null ? null : record(doc)
 }
 
-/** A page of rows. To the server a limit of 0 means no limit. */
-export async function rowsOf<D>(rows: FindCursor<D>, limit: number, offset = 0): Promise<D[]> {
-  return limit <= 0 ? [] : rows.skip(offset).limit(limit).toArray()
-}
-
 type PageOptions = MongoContext['read'] & {
-  readonly limit: number
+  /** To the server a limit of 0 means no limit; here it means no rows. */
+  readonly limit?: number
   readonly skip?: number
   readonly sort?: Sort
   readonly projection: object
@@ -261,8 +258,9 @@ export async function pageOf<D extends KeyDoc>(
   filter: Filter<D>,
   page: PageOptions,
 ): Promise<D[]> {
-  if (page.limit <= 0) return []
-  if (page.limit <= page.batchSize) {
+  const { limit = Infinity, batchSize } = page
+  if (limit <= 0) return []
+  if (limit <= batchSize) {
     try {
       // A plain command does not inherit the options of the database.
       const command = { find: collectionName, filter, ...page, readConcern: db.readConcern }

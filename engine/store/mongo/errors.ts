@@ -3,19 +3,9 @@
  * apart by class and code. The index of a duplicate key is named only in the server's message (mongod: `index: NAME dup
  * key`, DocumentDB: `Index 'NAME'`).
  */
-import {
-  MongoAPIError,
-  MongoBulkWriteError,
-  MongoClientClosedError,
-  MongoError,
-  MongoNetworkError,
-  MongoNotConnectedError,
-  MongoParseError,
-  MongoServerClosedError,
-  MongoServerError,
-  MongoTopologyClosedError,
-  type WriteError,
-} from 'mongodb'
+import { MongoAPIError, MongoBulkWriteError, MongoClientClosedError, MongoError, MongoNetworkError } from 'mongodb'
+import { MongoNotConnectedError, MongoParseError, MongoServerClosedError, MongoServerError } from 'mongodb'
+import { MongoTopologyClosedError, type WriteError } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import { withinTime } from '../../waits.ts'
 

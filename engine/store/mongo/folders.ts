@@ -4,7 +4,7 @@ import type { Filter } from 'mongodb'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
 import { type CountChanges, countChange, isWhole, noCounts } from '../folder-counts.ts'
 import { folderId } from '../ids.ts'
-import type { FolderStore, ListedFolder } from '../port.ts'
+import type { FolderStore } from '../port.ts'
 import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
 import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
@@ -58,42 +58,38 @@ export async function endCounting({ collections }: Pick<MongoContext, 'collectio
   }
 }
 
-async function reconcile(
-  context: MongoContext,
-  accountId: string,
-  epoch: number,
-  listed: readonly ListedFolder[],
-  complete: boolean,
-): Promise<FolderRecord[]> {
-  const { folders } = context.collections
-  const { completeAt } = await checkEpoch(context, accountId, epoch)
-  const docs = await folders.find({ accountId }, context.read).toArray()
-  const stored = new Map(docs.map((doc) => [doc._id, shapes.folders.record(doc)]))
-  const byId = new Map(listed.map((item) => [folderId(accountId, item.path), item]))
-  // After a crash counts are doubtful; after an unfinished replacement of the mailbox a new folder has old placements.
-  const cutShort = docs.filter(({ counting }) => counting === true).map(({ _id }) => _id)
-  const unsure = new Set(cutShort).union(new Set(byId.keys()).difference(stored))
-  const counts = await countRows(context, [accountId], [...unsure])
-  const changes = [...byId].flatMap(([id, item]) => {
-    const there = stored.get(id) ?? null
-    const next = listedFolder(accountId, epoch, there, item)
-    const counted = counts.get(id)
-    return counted === undefined && isDeepStrictEqual(next, there) ? [] : [upsert(next, counted)]
-  })
-  const opens = [...byId].some(([id, { selectable }]) => selectable && stored.get(id)?.selectable !== true)
-  if (opens && typeof completeAt === 'number') await markIncomplete(context, accountId, epoch)
-  if (changes.length > 0) {
-    await folders.bulkWrite(changes, { ordered: false })
-    // The upserts may have made folders of an account that is being removed.
-    await removeLateWrites(context, accountId)
-    await checkEpoch(context, accountId, epoch)
+const reconcile =
+  (context: MongoContext): FolderStore['reconcile'] =>
+  async (accountId, epoch, listed, complete) => {
+    const { folders } = context.collections
+    const { completeAt } = await checkEpoch(context, accountId, epoch)
+    const docs = await folders.find({ accountId }, context.read).toArray()
+    const stored = new Map(docs.map((doc) => [doc._id, shapes.folders.record(doc)]))
+    const byId = new Map(listed.map((item) => [folderId(accountId, item.path), item]))
+    // After a crash counts are doubtful; after a replacement cut short a new folder has old placements.
+    const cutShort = docs.filter(({ counting }) => counting === true).map(({ _id }) => _id)
+    const unsure = new Set(cutShort).union(new Set(byId.keys()).difference(stored))
+    const counts = await countRows(context, [accountId], [...unsure])
+    const changes = [...byId].flatMap(([id, item]) => {
+      const there = stored.get(id) ?? null
+      const next = listedFolder(accountId, epoch, there, item)
+      const counted = counts.get(id)
+      return counted === undefined && isDeepStrictEqual(next, there) ? [] : [upsert(next, counted)]
+    })
+    const opens = [...byId].some(([id, { selectable }]) => selectable && stored.get(id)?.selectable !== true)
+    if (opens && typeof completeAt === 'number') await markIncomplete(context, accountId, epoch)
+    if (changes.length > 0) {
+      await folders.bulkWrite(changes, { ordered: false })
+      // The upserts may have made folders of an account that is being removed.
+      await removeLateWrites(context, accountId)
+      await checkEpoch(context, accountId, epoch)
+    }
+    const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
+    for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
+    const all = await list(context, accountId)
+    if (typeof completeAt !== 'number' && isWhole(all)) await completeIfWhole(context, accountId, epoch)
+    return all
   }
-  const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
-  for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
-  const all = await list(context, accountId)
-  if (typeof completeAt !== 'number' && isWhole(all)) await completeIfWhole(context, accountId, epoch)
-  return all
-}
 
 function othersFilter(accountId: string, folderId: string, keep: string | null): Filter<MessageDoc> {
   const validity = keep === null ? {} : { uidValidity: { $ne: keep } }
@@ -129,6 +125,6 @@ export function createFolders(context: MongoContext, keyed: KeyedCollections): F
   return {
     ...folderBasics(keyed),
     list: (accountId) => list(context, accountId),
-    reconcile: (accountId, epoch, listed, complete) => reconcile(context, accountId, epoch, listed, complete),
+    reconcile: reconcile(context),
   }
 }

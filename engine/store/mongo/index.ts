@@ -1,15 +1,16 @@
 /** The store on MongoDB: wires its aggregates, and names the methods without a deadline. */
 import { createAggregates } from '../aggregates.ts'
+import { changeLog } from '../change-log.ts'
 import type { Store } from '../port.ts'
 import { Lease, soleNode } from '../slots.ts'
 import { createAccounts, createUsers, createMongoRemoval } from './accounts.ts'
-import { createChanges, createSync } from './sync.ts'
+import { createSync, lastSeq } from './sync.ts'
 import { connect, type Connection, type ConnectOptions } from './connect.ts'
 import { createContacts } from './contacts.ts'
 import { openCollections, type MongoContext } from './documents.ts'
 import { guarded, storeError, type Methods } from './errors.ts'
 import { createFolders } from './folders.ts'
-import { createNonces, openKeyedCollections, pageOfSlots } from './keyed.ts'
+import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createNodes } from './nodes.ts'
 import { createOutbox } from './outbox.ts'
@@ -72,17 +73,14 @@ async function createStore(
   const keyed = openKeyedCollections(context)
   const outbox = createOutbox(context, keyed)
   const removal = createMongoRemoval(context, keyed, outbox.channels)
-  const basics = createAggregates(keyed, removal.removeWebhook)
-  const page: Store['webhooks']['page'] = (after, limit, slots) => pageOfSlots(context, 'webhooks', after, limit, slots)
   const aggregates = {
-    ...basics,
-    webhooks: { ...basics.webhooks, page },
+    ...createAggregates(keyed, removal.removeWebhook),
     users: createUsers(context, keyed, removal),
     accounts: createAccounts(context, keyed, removal),
     folders: createFolders(context, keyed),
     messages: createMessages(context),
     sync: createSync(context, keyed),
-    changes: createChanges(context, keyed),
+    changes: changeLog(keyed, (accountId) => lastSeq(context, accountId)),
     outbox,
     contacts: createContacts(context, keyed),
     nonces: createNonces(context),

@@ -15,7 +15,7 @@ import { definitions, isRange, type Definition, type Keyed, type Kind, type Kind
 import type { ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
 import { checkRoom } from '../rows.ts'
-import { beginning, between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
+import { beginning, between, deleteInSteps, insertMissing, orNull, pageOf, shapes } from './documents.ts'
 import type { KeyDoc, MongoContext, NonceDoc, Shape } from './documents.ts'
 import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
 
@@ -156,10 +156,12 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
     },
     find: async (where) => orNull(await collection.findOne(filter(where), options), shape.record),
     list: async (where, wanted) => {
-      const { by, descending = false, limit, offset = 0, behind } = wanted
+      const { by, descending = false, limit, offset = 0, behind, slots } = wanted
+      const owned = slots === undefined ? {} : { slot: { $in: [...slots] } }
       const sort: Sort = Object.fromEntries(by.map((field) => [nameOf(definition.key, field), descending ? -1 : 1]))
-      const rows = collection.find(filterOf(definition, where, behind && wanted), options).sort(sort)
-      return (limit === undefined ? await rows.toArray() : await rowsOf(rows, limit, offset)).map(shape.record)
+      const page = { ...options, sort, skip: offset, ...(limit === undefined ? {} : { limit }) }
+      const rows = await pageOf(collection, { ...filterOf(definition, where, behind && wanted), ...owned }, page)
+      return rows.map(shape.record)
     },
     count: (where) => collection.countDocuments(filter(where), read),
     edit: async (key, patch, expected = {}, outbox = []) => {
@@ -180,22 +182,6 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
 export function openKeyedCollections(context: MongoContext): KeyedCollections {
   const kinds = Object.keys(definitions) as Kind[]
   return Object.fromEntries(kinds.map((kind) => [kind, openKeyed(context, kind)])) as unknown as KeyedCollections
-}
-
-/** A page of accounts or webhooks in these slots (default: all), by id. */
-export async function pageOfSlots<K extends 'accounts' | 'webhooks'>(
-  { collections, read }: MongoContext,
-  kind: K,
-  after: string | null,
-  limit: number,
-  slots?: readonly number[],
-): Promise<Kinds[K][]> {
-  const collection = collections[kind] as unknown as Collection<KeyDoc>
-  const shape = shapes[kind] as unknown as Shape<Kinds[K], KeyDoc>
-  const where = slots === undefined ? {} : { slot: { $in: [...slots] } }
-  const behind = { ...where, _id: { $gt: after ?? '' } } as Filter<KeyDoc>
-  const rows = collection.find(behind, { ...read, projection: shape.only }).sort({ _id: 1 })
-  return (await rowsOf(rows, limit)).map(shape.record)
 }
 
 /** The caller chooses key and nonce: a digest as id is short, and keeps the parts apart. */

@@ -111,22 +111,6 @@ export async function count(members: Members, by: Partial<Record<'version' | 'te
   return changed
 }
 
-/** This process's record. It beats by itself until `stop` or `release`. */
-export interface Member {
-  readonly id: string
-  readonly members: Members
-  readonly works: boolean
-  readonly beatMs: number
-  readonly state: NodeState
-  /** Beats, and changes these fields. Returns false when others have taken this process for dead. */
-  beat(change?: Partial<NodeFields>): Promise<boolean>
-  /** Lets other processes join. */
-  share(): Promise<void>
-  stop(): void
-  /** Stops the beat and removes the record. */
-  release(): Promise<void>
-}
-
 /** Waits until this process may work. AppError `shutting_down` when `signal` aborts, `conflict` when patience ends. */
 export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, options: JoinOptions): Promise<Member> {
   const members = openMembers(collections)
@@ -232,14 +216,17 @@ async function formerLead({ meta }: Pick<Collections, 'meta'>): Promise<NodeDoc 
   return { _id: formerId, place, pid, beat, ...rest }
 }
 
+export type Member = ReturnType<typeof memberOf>
+
+/** This process's record. It beats by itself until `stop` or `release`. */
 function memberOf(
   members: Members,
   { _id, me, state, beatMs }: Joining & { readonly state: NodeState; readonly beatMs: number },
   lost: () => void,
-): Member {
+) {
   const { nodes, shared: counts } = members
   let ours = true
-  const beat: Member['beat'] = async (change = {}) => {
+  const beat = async (change: Partial<NodeFields> = {}): Promise<boolean> => {
     if (!ours) return false
     const { matchedCount } = await nodes.updateOne({ _id }, { $inc: { beat: 1 }, $set: { pid: me.pid, ...change } })
     if (matchedCount === 0) end()
@@ -259,13 +246,16 @@ function memberOf(
     works: me.works,
     beatMs,
     state,
+    /** Beats, and changes these fields. Returns false when others have taken this process for dead. */
     beat,
-    async share() {
+    /** Lets other processes join. */
+    async share(): Promise<void> {
       await beat({ waits: false })
       await counts.updateOne({ _id: shared, alone: _id }, { $set: { alone: '' } })
     },
     stop,
-    async release() {
+    /** Stops the beat and removes the record. */
+    async release(): Promise<void> {
       stop()
       if (!ours) return
       ours = false

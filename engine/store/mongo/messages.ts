@@ -11,9 +11,9 @@ import { countChange, type CountChanges } from '../folder-counts.ts'
 import { byWeight } from '../batch-steps.ts'
 import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
 import type { KeyFacts, Placed, Step } from '../rows.ts'
-import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
+import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
-import { beginning, between, containing, pageOf, rowsOf, shapes } from './documents.ts'
+import { beginning, between, containing, pageOf, shapes } from './documents.ts'
 import type { KeyDoc, MessageDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
@@ -44,22 +44,16 @@ export function readPlaced(context: MongoContext, where: Filter<MessageDoc>, lim
   return collections.messages.find<PlacedDoc>(where, { ...read, projection: placedOnly, limit }).toArray()
 }
 
-/** A row before and after a step, and the keys that its placements gain and lose. */
-interface Change {
-  readonly doc: PlacedDoc
-  readonly before: Placed
-  readonly after: Placed
-  readonly added: readonly string[]
-  readonly removed: readonly string[]
-}
-
-function changeOf(doc: PlacedDoc, step: Step): Change | null {
+/** A row before and after a step, and the keys that its placements gain and lose; null = no change. */
+function changeOf(doc: PlacedDoc, step: Step) {
   const before: Placed = { id: doc._id, placements: doc.placements, gone: doc.gone }
   const after = step(before)
   if (after === before) return null
   const [had, has] = [new Set(placeKeys(before)), new Set(placeKeys(after))]
   return { doc, before, after, added: [...has.difference(had)], removed: [...had.difference(has)] }
 }
+
+type Change = NonNullable<ReturnType<typeof changeOf>>
 
 /**
  * Whether all keys must be computed: a tombstone that comes back has none, and one update cannot both add and remove
@@ -236,15 +230,17 @@ function createKnownUids({ collections, read }: MongoContext): Pick<MessageStore
   }
 }
 
-async function totals({ collections: { messages }, read }: MongoContext, accountId: string): Promise<MailTotals> {
-  const attached = { $match: { accountId, keys: 'a', live: true } }
-  const sum = { $group: { _id: null, sum: { $sum: { $size: '$attachments' } } } }
-  const [live, [attachments]] = await Promise.all([
-    messages.countDocuments(messageFilter(accountId, {}), read),
-    messages.aggregate<{ readonly sum: number }>([attached, sum], read).toArray(),
-  ])
-  return { messages: live, attachments: attachments?.sum ?? 0 }
-}
+const totals =
+  ({ collections: { messages }, read }: MongoContext): MessageStore['totals'] =>
+  async (accountId) => {
+    const attached = { $match: { accountId, keys: 'a', live: true } }
+    const sum = { $group: { _id: null, sum: { $sum: { $size: '$attachments' } } } }
+    const [live, [attachments]] = await Promise.all([
+      messages.countDocuments(messageFilter(accountId, {}), read),
+      messages.aggregate<{ readonly sum: number }>([attached, sum], read).toArray(),
+    ])
+    return { messages: live, attachments: attachments?.sum ?? 0 }
+  }
 
 /** One command for messages with this Message-ID, then those with this id of a hosted provider. */
 function namedSteps(accountId: string, reference: string, limit: number): Document[] {
@@ -261,21 +257,20 @@ function namedSteps(accountId: string, reference: string, limit: number): Docume
 const accountsAtOnce = 10_000
 
 /** Messages with this Message-ID, in the index of each account. */
-async function everywhere(
-  { collections: { accounts, messages }, read }: MongoContext,
-  emailMessageId: string,
-  limit: number,
-): Promise<MessageRecord[]> {
-  const found: MessageRecord[] = []
-  const cursor = accounts.find({}, { ...read, projection: { _id: 1 } }).batchSize(accountsAtOnce)
-  while (found.length < limit && (await cursor.hasNext())) {
-    const ids = cursor.readBufferedDocuments().map(({ _id }) => _id)
-    const named = messages.find({ accountId: { $in: ids }, emailMessageId }, { ...read, projection: only })
-    found.push(...(await rowsOf(named, limit - found.length)).map(messageRecord))
+const everywhere =
+  ({ collections: { accounts, messages }, read }: MongoContext): MessageStore['everywhere'] =>
+  async (emailMessageId, limit) => {
+    const found: MessageRecord[] = []
+    const cursor = accounts.find({}, { ...read, projection: { _id: 1 } }).batchSize(accountsAtOnce)
+    while (found.length < limit && (await cursor.hasNext())) {
+      const ids = cursor.readBufferedDocuments().map(({ _id }) => _id)
+      const page = { ...read, projection: only, limit: limit - found.length }
+      const named = await pageOf(messages, { accountId: { $in: ids }, emailMessageId }, page)
+      found.push(...named.map(messageRecord))
+    }
+    await cursor.close()
+    return found
   }
-  await cursor.close()
-  return found
-}
 
 export function createMessages(context: MongoContext): MessageStore {
   const { read } = context
@@ -305,7 +300,7 @@ export function createMessages(context: MongoContext): MessageStore {
       return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
     },
     several: async (ids) => (await messages.find({ _id: { $in: [...ids] } }, options).toArray()).map(messageRecord),
-    everywhere: (reference, limit) => everywhere(context, reference, limit),
+    everywhere: everywhere(context),
     find: async (accountId, reference) => (await findAll(accountId, reference, 1))[0] ?? null,
     findAll,
     // Several messages may have one Message-ID: the first in `liveFirst` order counts.
@@ -324,7 +319,7 @@ export function createMessages(context: MongoContext): MessageStore {
       return found
     },
     count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
-    totals: (accountId) => totals(context, accountId),
+    totals: totals(context),
     gone: (accountId, before, limit) =>
       rows({ accountId, goneAt: { $gte: beginning, $lt: before } }, { goneAt: 1, _id: 1 }, limit),
     older: (accountId, after, limit) => {

@@ -6,7 +6,7 @@ import { definitions } from '../keyed.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { allSlots, slotCount, slotOf, slotOfRow, type Lease } from '../slots.ts'
 import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
-import { rowsOf, shapes } from './documents.ts'
+import { pageOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { filterOf } from './keyed.ts'
@@ -74,94 +74,88 @@ function servedFilter({ lease }: MongoContext, userId: string | null): Filter<Ou
 }
 
 /** Each write compares the version: a row written meanwhile (by a pause, a requeue) is read again. */
-async function record(
-  { collections: { outbox }, lease }: MongoContext,
-  results: readonly OutboxResult[],
-): Promise<void> {
-  let pending = results
-  for (let attempt = 0; attempt < tries; attempt += 1) {
-    const docs = await outbox.find({ _id: { $in: [...new Set(pending.map(({ id }) => id))] } }).toArray()
-    const byId = new Map(docs.map((doc) => [doc._id, doc]))
-    const left = pending.filter((result) => {
-      const doc = byId.get(result.id)
-      if (doc === undefined || isTaken(lease, doc)) return false
-      return !((attempt > 0 || result.attempt !== null) && stands(doc, result))
-    })
-    if (left.length === 0) return
-    const operations = [...byId.values()].flatMap((doc) => {
-      const own = left.filter(({ id }) => id === doc._id)
-      return own.length === 0 ? [] : [update(doc, own.reduce(recorded, outboxRecord(doc)))]
-    })
-    const { matchedCount } = await outbox.bulkWrite(operations, { ordered: false })
-    if (matchedCount === operations.length) return
-    pending = left
+const record =
+  ({ collections: { outbox }, lease }: MongoContext): OutboxStore['record'] =>
+  async (results) => {
+    let pending = results
+    for (let attempt = 0; attempt < tries; attempt += 1) {
+      const docs = await outbox.find({ _id: { $in: [...new Set(pending.map(({ id }) => id))] } }).toArray()
+      const byId = new Map(docs.map((doc) => [doc._id, doc]))
+      const left = pending.filter((result) => {
+        const doc = byId.get(result.id)
+        if (doc === undefined || isTaken(lease, doc)) return false
+        return !((attempt > 0 || result.attempt !== null) && stands(doc, result))
+      })
+      if (left.length === 0) return
+      const operations = [...byId.values()].flatMap((doc) => {
+        const own = left.filter(({ id }) => id === doc._id)
+        return own.length === 0 ? [] : [update(doc, own.reduce(recorded, outboxRecord(doc)))]
+      })
+      const { matchedCount } = await outbox.bulkWrite(operations, { ordered: false })
+      if (matchedCount === operations.length) return
+      pending = left
+    }
+    throw unavailable(new Error('outbox rows are written by others without end'))
   }
-  throw unavailable(new Error('outbox rows are written by others without end'))
-}
 
 /** The write repeats the filter, so a row that was requeued or sent meanwhile stays as it is. */
-async function requeue(
-  { collections: { outbox }, read }: MongoContext,
-  query: RequeueQuery,
-  now: number,
-  limit: number,
-  after: OutboxKey | null,
-): Promise<{ readonly count: number; readonly next: OutboxKey | null }> {
-  const where = deliveryFilter(query, query.ids === undefined ? finishedStates : allStates, after)
-  const rows = (await rowsOf(outbox.find(where, { ...read, projection: only }).sort(oldestFirst), limit)).map(
-    outboxRecord,
-  )
-  const these = { ...where, _id: { $in: rows.map(({ id }) => id) } }
-  await outbox.updateMany({ ...these, countsAt: { $exists: true } }, { $set: { countsAt: now } })
-  const { matchedCount } = await outbox.updateMany(these, { $set: setBack(now), $inc: { v: 1 } })
-  return { count: matchedCount, next: nextKey(rows, limit) }
-}
+const requeue =
+  ({ collections: { outbox }, read }: MongoContext): OutboxStore['requeue'] =>
+  async (query, now, limit, after = null) => {
+    const where = deliveryFilter(query, query.ids === undefined ? finishedStates : allStates, after)
+    const page = { ...read, projection: only, sort: oldestFirst, limit }
+    const rows = (await pageOf(outbox, where, page)).map(outboxRecord)
+    const these = { ...where, _id: { $in: rows.map(({ id }) => id) } }
+    await outbox.updateMany({ ...these, countsAt: { $exists: true } }, { $set: { countsAt: now } })
+    const { matchedCount } = await outbox.updateMany(these, { $set: setBack(now), $inc: { v: 1 } })
+    return { count: matchedCount, next: nextKey(rows, limit) }
+  }
 
 /** Ends the pending messages of a channel, in steps. A failed step leaves the rows of earlier steps skipped. */
-async function skipPending(
-  { collections: { outbox }, read }: MongoContext,
-  channelId: string,
-  reason: string,
-  now: number,
-  state: 'skipped' | 'failed' = 'skipped',
-): Promise<number> {
-  const where = { ...pendingFilter(channelId), kind: 'message' } as const
-  const skip = { $set: { state, finishedAt: now, reason }, $inc: { v: 1 } } as const
-  for (let total = 0; ;) {
-    const rows = outbox.find(where, { ...read, projection: { _id: 1 } }).limit(stepRows)
-    const ids = (await rows.toArray()).map(({ _id }) => _id)
-    if (ids.length > 0) total += (await outbox.updateMany({ ...where, _id: { $in: ids } }, skip)).matchedCount
-    if (ids.length < stepRows) return total
+const skipPending =
+  ({ collections: { outbox }, read }: MongoContext): OutboxStore['skipPending'] =>
+  async (channelId, reason, now, state = 'skipped') => {
+    const where = { ...pendingFilter(channelId), kind: 'message' } as const
+    const skip = { $set: { state, finishedAt: now, reason }, $inc: { v: 1 } } as const
+    for (let total = 0; ;) {
+      const rows = outbox.find(where, { ...read, projection: { _id: 1 } }).limit(stepRows)
+      const ids = (await rows.toArray()).map(({ _id }) => _id)
+      if (ids.length > 0) total += (await outbox.updateMany({ ...where, _id: { $in: ids } }, skip)).matchedCount
+      if (ids.length < stepRows) return total
+    }
   }
-}
 
 const counts = { pending: { $sum: 1 }, oldestAt: { $min: '$createdAt' } } as const
 
-async function backlog({ collections: { outbox }, read }: MongoContext, channelId: string | null) {
-  const rows = outbox.aggregate<{ pending: number; oldestAt: number }>(
-    [
-      { $match: channelId === null ? { state: 'pending' } : pendingFilter(channelId) },
-      { $group: { _id: null, ...counts } },
-    ],
-    read,
-  )
-  const [found] = await rows.toArray()
-  return { pending: found?.pending ?? 0, oldestAt: found?.oldestAt ?? null }
-}
+const backlog =
+  ({ collections: { outbox }, read }: MongoContext): OutboxStore['backlog'] =>
+  async (channelId) => {
+    const rows = outbox.aggregate<{ pending: number; oldestAt: number }>(
+      [
+        { $match: channelId === null ? { state: 'pending' } : pendingFilter(channelId) },
+        { $group: { _id: null, ...counts } },
+      ],
+      read,
+    )
+    const [found] = await rows.toArray()
+    return { pending: found?.pending ?? 0, oldestAt: found?.oldestAt ?? null }
+  }
 
-async function late({ collections: { outbox }, read }: MongoContext, developerId: string, limit: number) {
-  const rows = outbox.aggregate<{ _id: string; pending: number; oldestAt: number }>(
-    [
-      { $match: { state: 'pending', developerId } },
-      { $group: { _id: '$channelId', ...counts } },
-      { $sort: { oldestAt: 1, _id: 1 } },
-      { $limit: limit },
-    ],
-    // Not the index by developer: most rows of a developer are finished.
-    { ...read, hint: 'outbox_pending' },
-  )
-  return (await rows.toArray()).map(({ _id: channelId, pending, oldestAt }) => ({ channelId, pending, oldestAt }))
-}
+const late =
+  ({ collections: { outbox }, read }: MongoContext): OutboxStore['late'] =>
+  async (developerId, limit) => {
+    const rows = outbox.aggregate<{ _id: string; pending: number; oldestAt: number }>(
+      [
+        { $match: { state: 'pending', developerId } },
+        { $group: { _id: '$channelId', ...counts } },
+        { $sort: { oldestAt: 1, _id: 1 } },
+        { $limit: limit },
+      ],
+      // Not the index by developer: most rows of a developer are finished.
+      { ...read, hint: 'outbox_pending' },
+    )
+    return (await rows.toArray()).map(({ _id: channelId, pending, oldestAt }) => ({ channelId, pending, oldestAt }))
+  }
 
 export function createOutbox(context: MongoContext, keyed: KeyedCollections): OutboxStore {
   const { collections, read } = context
@@ -172,16 +166,15 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
     channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context, null) }, read),
     pending: async (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
       const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
-      const rows = outbox.find({ ...waiting, ...servedFilter(context, userId) }, options)
-      return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
+      const own = { ...waiting, ...servedFilter(context, userId) }
+      return (await pageOf(outbox, own, { ...options, sort: sendingOrder, limit })).map(outboxRecord)
     },
-    backlog: (channelId) => backlog(context, channelId),
-    late: (developerId, limit) => late(context, developerId, limit),
-    record: (results) => record(context, results),
+    backlog: backlog(context),
+    late: late(context),
+    record: record(context),
     list: async (query, { limit, offset }, order = 'DESC') => {
-      const rows = outbox.find(deliveryFilter(query, allStates, null), options)
-      const sorted = rows.sort(order === 'ASC' ? oldestFirst : newestFirst)
-      return (await rowsOf(sorted, limit, offset)).map(outboxRecord)
+      const page = { ...options, sort: order === 'ASC' ? oldestFirst : newestFirst, limit, skip: offset }
+      return (await pageOf(outbox, deliveryFilter(query, allStates, null), page)).map(outboxRecord)
     },
     counts: async (query, stepMs) => {
       const at = { $subtract: ['$createdAt', { $mod: ['$createdAt', stepMs] }] }
@@ -192,7 +185,7 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
       const rows = outbox.aggregate<{ _id: Omit<DeliveryCount, 'count'>; count: number }>(steps, read)
       return (await rows.toArray()).map(({ _id, count }) => ({ ..._id, count }))
     },
-    requeue: (query, now, limit, after = null) => requeue(context, query, now, limit, after),
-    skipPending: (channelId, reason, now, end) => skipPending(context, channelId, reason, now, end),
+    requeue: requeue(context),
+    skipPending: skipPending(context),
   }
 }

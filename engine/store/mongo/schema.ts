@@ -7,11 +7,10 @@
  * unique indexes hold.
  */
 import type { Db, IndexDescription } from 'mongodb'
-import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
+import { refuseNewer, type FactName, type Facts } from '../facts.ts'
 import { noCounts } from '../folder-counts.ts'
-import { newId } from '../ids.ts'
 import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
 import { beginning, insertMissing, openCollections } from './documents.ts'
@@ -19,106 +18,98 @@ import type { CollectionName, Collections, KeyDoc } from './documents.ts'
 import { hasCode } from './errors.ts'
 import { countRows } from './folders.ts'
 
-function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
-  return { name, key, ...options }
+/** An index over ascending fields. */
+function index(name: string, fields: string, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
+  return { name, key: Object.fromEntries(fields.split(' ').map((field) => [field, 1] as const)), ...options }
+}
+
+/** The condition of a partial index: rows with a value in the field, which is `least` or more. */
+function withField(field: string, least: string | number) {
+  return { partialFilterExpression: { [field]: { $gte: least } } }
 }
 
 /** Callbacks with a URL: every kind but `message`. */
-const notices = { partialFilterExpression: { url: { $gte: '' } } }
+const notices = withField('url', '')
 
 export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[]>> = {
-  developers: [index('developers_by_key', { apiKey: 1 }, { unique: true })],
+  developers: [index('developers_by_key', 'apiKey', { unique: true })],
   users: [
-    index('users_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
-    index('users_by_address', { developerId: 1, addressKeys: 1, createdAt: 1, _id: 1 }),
+    index('users_of_developer', 'developerId createdAt _id'),
+    index('users_by_address', 'developerId addressKeys createdAt _id'),
   ],
   accounts: [
-    index('accounts_of_user_by_label', { userId: 1, label: 1 }, { unique: true }),
-    index('accounts_of_user', { userId: 1, createdAt: 1, _id: 1 }),
-    index('accounts_by_address', { developerId: 1, emailKey: 1 }),
-    index('accounts_of_server', { server: 1, developerId: 1, _id: 1 }),
-    index('accounts_by_condition', { 'resume.condition.is': 1, 'resume.condition.since': 1 }),
-    index('accounts_by_status', { developerId: 1, status: 1, userId: 1 }),
-    index('accounts_of_slot', { slot: 1, _id: 1 }),
+    index('accounts_of_user_by_label', 'userId label', { unique: true }),
+    index('accounts_of_user', 'userId createdAt _id'),
+    index('accounts_by_address', 'developerId emailKey'),
+    index('accounts_of_server', 'server developerId _id'),
+    index('accounts_by_condition', 'resume.condition.is resume.condition.since'),
+    index('accounts_by_status', 'developerId status userId'),
+    index('accounts_of_slot', 'slot _id'),
   ],
-  folders: [index('folders_of_account', { accountId: 1, path: 1 })],
+  folders: [index('folders_of_account', 'accountId path')],
   messages: [
-    index('messages_of_account', { accountId: 1, live: 1, sentAt: 1, _id: 1 }),
-    index('messages_by_key', { accountId: 1, keys: 1, live: 1, sentAt: 1, _id: 1 }),
-    index('messages_by_place', { accountId: 1, 'placements.folderId': 1, 'placements.uid': 1 }),
-    index('messages_of_message_id', { accountId: 1, emailMessageId: 1, live: 1, sentAt: 1, _id: 1 }),
-    index(
-      'messages_of_hosted_id',
-      { accountId: 1, hostedMessageId: 1, live: 1, sentAt: 1, _id: 1 },
-      { partialFilterExpression: { hostedMessageId: { $gte: '' } } },
-    ),
-    index(
-      'messages_gone',
-      { accountId: 1, goneAt: 1, _id: 1 },
-      { partialFilterExpression: { goneAt: { $gte: beginning } } },
-    ),
+    index('messages_of_account', 'accountId live sentAt _id'),
+    index('messages_by_key', 'accountId keys live sentAt _id'),
+    index('messages_by_place', 'accountId placements.folderId placements.uid'),
+    index('messages_of_message_id', 'accountId emailMessageId live sentAt _id'),
+    index('messages_of_hosted_id', 'accountId hostedMessageId live sentAt _id', withField('hostedMessageId', '')),
+    index('messages_gone', 'accountId goneAt _id', withField('goneAt', beginning)),
   ],
   changes: [
-    index('changes_by_seq', { accountId: 1, seq: 1 }, { unique: true }),
-    index('changes_of_message', { accountId: 1, messageId: 1, seq: 1 }),
-    index('changes_by_age', { at: 1, _id: 1 }),
+    index('changes_by_seq', 'accountId seq', { unique: true }),
+    index('changes_of_message', 'accountId messageId seq'),
+    index('changes_by_age', 'at _id'),
   ],
   webhooks: [
-    index('webhooks_of_owner', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
-    index('webhooks_of_user', { userId: 1, createdAt: 1, _id: 1 }),
-    index('webhooks_of_slot', { slot: 1, _id: 1 }),
+    index('webhooks_of_owner', 'developerId userId createdAt _id'),
+    index('webhooks_of_user', 'userId createdAt _id'),
+    index('webhooks_of_slot', 'slot _id'),
   ],
-  scans: [index('scans_of_account', { accountId: 1 }), index('scans_of_webhook', { webhookId: 1 })],
+  scans: [index('scans_of_account', 'accountId'), index('scans_of_webhook', 'webhookId')],
   outbox: [
-    index(
-      'outbox_pending',
-      { state: 1, channelId: 1, lane: 1, createdAt: 1, seq: 1, _id: 1, accountId: 1 },
-      { partialFilterExpression: { state: 'pending' } },
-    ),
-    index('outbox_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
-    index('outbox_of_webhook', { webhookId: 1, state: 1, createdAt: 1, _id: 1 }),
-    index('outbox_of_account', { accountId: 1, createdAt: 1, _id: 1 }),
-    index('outbox_by_age', { createdAt: 1, _id: 1, state: 1 }),
-    index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
-    index('outbox_of_user', { userId: 1 }),
+    index('outbox_pending', 'state channelId lane createdAt seq _id accountId', {
+      partialFilterExpression: { state: 'pending' },
+    }),
+    index('outbox_of_developer', 'developerId createdAt _id'),
+    index('outbox_of_webhook', 'webhookId state createdAt _id'),
+    index('outbox_of_account', 'accountId createdAt _id'),
+    index('outbox_by_age', 'createdAt _id state'),
+    index('outbox_of_message', 'messageId createdAt _id'),
+    index('outbox_of_user', 'userId'),
     // Few among very many rows of kind `message`.
-    index('outbox_notices_of_developer', { developerId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
-    index('outbox_notices_of_account', { accountId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
-    index('outbox_notices_of_webhook', { webhookId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
-    index(
-      'outbox_finished',
-      { finishedAt: 1, _id: 1 },
-      { partialFilterExpression: { finishedAt: { $gte: beginning } } },
-    ),
+    index('outbox_notices_of_developer', 'developerId kind createdAt _id', notices),
+    index('outbox_notices_of_account', 'accountId kind createdAt _id', notices),
+    index('outbox_notices_of_webhook', 'webhookId kind createdAt _id', notices),
+    index('outbox_finished', 'finishedAt _id', withField('finishedAt', beginning)),
   ],
   contacts: [
-    index('contacts_of_user', { userId: 1, id: 1, accountId: 1 }),
-    index('contacts_of_user_by_total', { userId: 1, totalCount: 1, id: 1 }),
-    index('contacts_of_user_by_direct', { userId: 1, directCount: 1, id: 1 }),
-    index('contacts_of_user_by_indirect', { userId: 1, indirectCount: 1, id: 1 }),
+    index('contacts_of_user', 'userId id accountId'),
+    index('contacts_of_user_by_total', 'userId totalCount id'),
+    index('contacts_of_user_by_direct', 'userId directCount id'),
+    index('contacts_of_user_by_indirect', 'userId indirectCount id'),
   ],
   tokens: [
-    index('tokens_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
-    index('tokens_of_user', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
-    index('tokens_of_account', { developerId: 1, accountId: 1, createdAt: 1, _id: 1 }),
-    index('tokens_by_user', { userId: 1 }),
-    index('tokens_by_account', { accountId: 1 }),
-    index('tokens_expire', { goesAt: 1 }, { expireAfterSeconds: 0 }),
+    index('tokens_of_developer', 'developerId createdAt _id'),
+    index('tokens_of_user', 'developerId userId createdAt _id'),
+    index('tokens_of_account', 'developerId accountId createdAt _id'),
+    index('tokens_by_user', 'userId'),
+    index('tokens_by_account', 'accountId'),
+    index('tokens_expire', 'goesAt', { expireAfterSeconds: 0 }),
   ],
   operators: [],
   settings: [],
-  providers: [index('providers_of_developer', { developerId: 1, createdAt: 1, consumerKey: 1 })],
-  nonces: [index('nonces_expire', { expiresAt: 1 }, { expireAfterSeconds: 0 })],
+  providers: [index('providers_of_developer', 'developerId createdAt consumerKey')],
+  nonces: [index('nonces_expire', 'expiresAt', { expireAfterSeconds: 0 })],
   calls: [
-    index('calls_of_developer', { developerId: 1, at: 1, _id: 1 }),
-    index('calls_of_user', { developerId: 1, userId: 1, at: 1, _id: 1 }),
-    index('calls_by_age', { at: 1, _id: 1 }),
+    index('calls_of_developer', 'developerId at _id'),
+    index('calls_of_user', 'developerId userId at _id'),
+    index('calls_by_age', 'at _id'),
   ],
-  audit: [index('audit_by_age', { at: 1, _id: 1 }), index('audit_of_target', { target: 1, at: 1, _id: 1 })],
+  audit: [index('audit_by_age', 'at _id'), index('audit_of_target', 'target at _id')],
   removals: [],
   nodes: [],
   slots: [],
-  news: [index('news_expire', { at: 1 }, { expireAfterSeconds: 600 })],
+  news: [index('news_expire', 'at', { expireAfterSeconds: 600 })],
   meta: [],
 }
 
@@ -292,13 +283,7 @@ export async function migrate(
   const newest = steps.length + 1
   const stored = await collections.meta.findOne({ _id: 'schema' })
   const version = typeof stored?.version === 'number' ? stored.version : newest
-  if (version > newest) {
-    throw new AppError(
-      'bad_request',
-      `the database has schema version ${version}, newer than the ${newest} this Mailroom knows: use a newer Mailroom`,
-      { details: { version, known: newest } },
-    )
-  }
+  refuseNewer('the database', version, newest)
   for (const [offset, step] of steps.slice(version - 1).entries()) {
     const started = performance.now()
     await step.up(db)
@@ -325,32 +310,20 @@ export async function isStore({ meta }: Collections): Promise<boolean> {
   return (await meta.findOne({ _id: 'schema' })) !== null
 }
 
-/** The random id of the store, made at the first call. */
-export async function storeIdentity({ meta }: Collections): Promise<string> {
-  await meta.updateOne({ _id: 'identity' }, { $setOnInsert: { id: newId() } }, { upsert: true })
-  const stored = await meta.findOne({ _id: 'identity' })
-  return String(stored?.['id'])
-}
+/** The field of each fact's document. */
+const factFields: Readonly<Record<FactName, string>> = { identity: 'id', served: 'id', copy: 'note' }
 
-/** An id that each start of a service on the store replaces; null = no start has been noted. */
-export async function storeServed({ meta }: Collections): Promise<string | null> {
-  const stored = await meta.findOne({ _id: 'served' })
-  return typeof stored?.['id'] === 'string' ? stored['id'] : null
-}
-
-export async function noteServed({ meta }: Collections): Promise<void> {
-  await meta.updateOne({ _id: 'served' }, { $set: { id: newId() } }, { upsert: true })
-}
-
-/** The progress of an unfinished copy into this store; null = there is none. */
-export async function copyNote({ meta }: Collections): Promise<string | null> {
-  const stored = await meta.findOne({ _id: 'copy' })
-  return typeof stored?.['note'] === 'string' ? stored['note'] : null
-}
-
-export async function saveCopyNote({ meta }: Collections, note: string | null): Promise<void> {
-  if (note === null) await meta.deleteOne({ _id: 'copy' })
-  else await meta.updateOne({ _id: 'copy' }, { $set: { note } }, { upsert: true })
+export function openFacts({ meta }: Pick<Collections, 'meta'>): Facts {
+  return {
+    read: async (name) => {
+      const value = (await meta.findOne({ _id: name }))?.[factFields[name]]
+      return typeof value === 'string' ? value : null
+    },
+    save: async (name, value) => {
+      if (value === null) await meta.deleteOne({ _id: name })
+      else await meta.updateOne({ _id: name }, { $set: { [factFields[name]]: value } }, { upsert: true })
+    },
+  }
 }
 
 /** Writes one document. Rejects also when the database has no space for `room` more bytes. */

@@ -11,13 +11,13 @@
  * write, when its changes collide, and at the last write. It leaves the same rows as a crash.
  */
 import { isAppError } from '../../errors.ts'
-import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail } from '../batch-steps.ts'
 import { addCounts, countChange, noCounts, progressed } from '../folder-counts.ts'
 import type { CountChanges, FolderProgress } from '../folder-counts.ts'
 import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
 import type { Holder } from '../rows.ts'
-import type { Applied, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import type { Applied, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../records.ts'
 import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally } from './contacts.ts'
@@ -281,7 +281,7 @@ export function createSync(context: MongoContext, keyed: KeyedCollections): Sync
 
 /* The change log: the owner of an account numbers its changes without gaps. */
 
-async function lastSeq({ collections, read }: MongoContext, accountId: string): Promise<number> {
+export async function lastSeq({ collections, read }: MongoContext, accountId: string): Promise<number> {
   const newest = await collections.changes.findOne(
     { accountId },
     { ...read, sort: { seq: -1 }, projection: { _id: 0, seq: 1 } },
@@ -307,47 +307,5 @@ async function appendChanges({ collections }: MongoContext, changes: readonly Ch
   } catch (error) {
     if (isDuplicate(error, ['_id_', 'changes_by_seq'])) return false
     throw error
-  }
-}
-
-const stepRows = 1000
-const askedAtOnce = 20
-
-/** Removes old changes, oldest first. The newest of an account stays, because the next `seq` follows it. */
-async function expire(
-  context: MongoContext,
-  { changes }: KeyedCollections,
-  before: number,
-  limit: number,
-): Promise<number> {
-  let removed = 0
-  let rows: readonly ChangeRecord[] = []
-  do {
-    const behind = rows.at(-1)
-    rows = await changes.list({ at: { until: before - 1 } }, { by: ['at', 'id'], behind, limit: stepRows })
-    const newest = await newestOf(context, rows)
-    const old = rows.filter(({ accountId, seq }) => newest.get(accountId) !== seq).slice(0, limit - removed)
-    removed += await changes.remove({ id: old.map(({ id }) => id) })
-  } while (removed < limit && rows.length === stepRows)
-  return removed
-}
-
-/** The last `seq` of each account in these rows. */
-async function newestOf(context: MongoContext, rows: readonly ChangeRecord[]): Promise<Map<string, number>> {
-  const newest = new Map<string, number>()
-  const accounts = [...new Set(rows.map((row) => row.accountId))]
-  for (let start = 0; start < accounts.length; start += askedAtOnce) {
-    const some = accounts.slice(start, start + askedAtOnce)
-    const seqs = await Promise.all(some.map((id) => lastSeq(context, id)))
-    for (const [index, id] of some.entries()) newest.set(id, seqs[index] ?? 0)
-  }
-  return newest
-}
-
-export function createChanges(context: MongoContext, keyed: KeyedCollections): ChangeStore {
-  return {
-    ...changeReads(keyed),
-    lastSeq: (accountId) => lastSeq(context, accountId),
-    expire: (before, limit) => expire(context, keyed, before, limit),
   }
 }

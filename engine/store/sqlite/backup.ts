@@ -4,6 +4,7 @@
  */
 import { DatabaseSync, backup } from 'node:sqlite'
 import { AppError } from '../../errors.ts'
+import { refuseNewer } from '../facts.ts'
 import type { AccountRecord, ConnectTokenRecord, DeveloperRecord } from '../records.ts'
 import { keepPrivate, storeError } from './file.ts'
 import { migrations } from './schema.ts'
@@ -39,8 +40,7 @@ export function inspectFile(path: string, name = path): StoreOwner | null {
   try {
     using db = new DatabaseSync(path)
     const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version'])
-    if (version > migrations.length)
-      throw unfit(`has schema version ${version}, newer than the ${migrations.length} this Mailroom knows`)
+    refuseNewer(name, version, migrations.length)
     const check = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
     if (check !== 'ok') throw unfit(`is damaged: ${String(check)}`)
     const tables = db.prepare(

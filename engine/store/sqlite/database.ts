@@ -15,16 +15,7 @@ import { createStatements, parsed, type Sql, type Statements, type Tuples, type 
 
 export type SyncMode = 'off' | 'normal' | 'full'
 
-export interface Database extends Statements {
-  read<T>(work: () => T): Promise<T>
-  /** First column of every row, parsed as JSON; see LongRead. */
-  readLong(read: LongRead): Promise<unknown[]>
-  /** Runs `work` once; a failed commit undoes it. */
-  write<T>(work: () => T): Promise<T>
-  /** A write whose commit does not wait for the disk: a power loss may undo it, a crash of the process does not. */
-  writeUnsynced<T>(work: () => T): Promise<T>
-  close(): void
-}
+export type Database = ReturnType<typeof createDatabase>
 
 /** A read that may scan many rows; a long scan runs in a reader thread. */
 export interface LongRead extends Sql {
@@ -76,7 +67,7 @@ interface Job {
   readonly reject: (error: Error) => void
 }
 
-function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Readers): Database {
+function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Readers) {
   const statements = createStatements(connection)
   const syncFor = syncSwitch(statements, sync)
   let queue: Job[] = []
@@ -112,10 +103,13 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Reade
   return {
     ...statements,
     read,
-    readLong: (asked) => readLong(asked, { statements, read, readers }),
-    write: (work) => write(work, true),
-    writeUnsynced: (work) => write(work, false),
-    close: () => {
+    /** First column of every row, parsed as JSON; see LongRead. */
+    readLong: (asked: LongRead) => readLong(asked, { statements, read, readers }),
+    /** Runs `work` once; a failed commit undoes it. */
+    write: <T>(work: () => T) => write(work, true),
+    /** A write whose commit does not wait for the disk: a power loss may undo it, a crash of the process does not. */
+    writeUnsynced: <T>(work: () => T) => write(work, false),
+    close: (): void => {
       while (queue.length > 0) flush()
       connection.close()
       void readers.close()
@@ -123,7 +117,8 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Reade
   }
 }
 
-interface Ways extends Pick<Database, 'read'> {
+interface Ways {
+  readonly read: <T>(work: () => T) => Promise<T>
   readonly statements: Statements
   readonly readers: Readers
 }

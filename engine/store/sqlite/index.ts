@@ -1,6 +1,8 @@
 /** The embedded store: one SQLite file. */
 import { AppError } from '../../errors.ts'
 import { createAggregates } from '../aggregates.ts'
+import { changeLog } from '../change-log.ts'
+import { refuseUnfinished } from '../facts.ts'
 import { newId } from '../ids.ts'
 import type { Store } from '../port.ts'
 import { soleNode } from '../slots.ts'
@@ -12,8 +14,8 @@ import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { migrate, migrations, probeWrite, refuseUnfinished, saveFact } from './schema.ts'
-import { createChanges, createSync } from './sync.ts'
+import { migrate, migrations, openFacts, probeWrite } from './schema.ts'
+import { createSync, lastSeq } from './sync.ts'
 
 export interface SqliteOptions {
   /** The database file; made when it does not exist. Its directory must. */
@@ -34,8 +36,9 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
   const db = openDatabase(path, sync, busyMs)
   try {
     await migrate(db, path)
-    await refuseUnfinished(db, path)
-    await db.write(() => saveFact(db, 'served', newId()))
+    const facts = openFacts(db)
+    await refuseUnfinished(facts, path)
+    await facts.save('served', newId())
     return await createStore(db, path, now)
   } catch (error) {
     db.close()
@@ -76,7 +79,7 @@ async function createStore(db: Database, path: string, now: () => number): Promi
     folders: createFolders(db, keyed, now),
     messages: createMessages(db),
     sync: createSync(db, keyed, now),
-    changes: createChanges(db, keyed),
+    changes: changeLog(keyed, (accountId) => db.read(() => db.number(lastSeq, accountId))),
     outbox,
     contacts: createContacts(db, keyed),
     nonces: createNonces(db, now),

@@ -200,24 +200,20 @@ function requeue(sql: Statements, query: RowQuery, now: number, limit: number) {
   return { count: rows.length, next: nextKey(rows, limit) }
 }
 
-async function skipPending(
-  db: Database,
-  channelId: string,
-  reason: string,
-  now: number,
-  state: 'skipped' | 'failed' = 'skipped',
-): Promise<number> {
-  const select = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' AND kind = 'message' LIMIT ?+0`
-  for (let total = 0; ;) {
-    const step = await db.write(() => {
-      const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]
-      for (const row of rows) tables.outbox.save(db, row, { ...row, state, finishedAt: now, reason })
-      return rows.length
-    })
-    total += step
-    if (step < stepRows) return total
+const skipPending =
+  (db: Database): OutboxStore['skipPending'] =>
+  async (channelId, reason, now, state = 'skipped') => {
+    const select = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' AND kind = 'message' LIMIT ?+0`
+    for (let total = 0; ;) {
+      const step = await db.write(() => {
+        const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]
+        for (const row of rows) tables.outbox.save(db, row, { ...row, state, finishedAt: now, reason })
+        return rows.length
+      })
+      total += step
+      if (step < stepRows) return total
+    }
   }
-}
 
 export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore {
   return {
@@ -248,6 +244,6 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
       return rows.map(([at, state, count]) => ({ at, state, count }))
     },
     requeue: (query, now, limit, after = null) => db.write(() => requeue(db, { ...query, after }, now, limit)),
-    skipPending: (channelId, reason, now, end) => skipPending(db, channelId, reason, now, end),
+    skipPending: skipPending(db),
   }
 }

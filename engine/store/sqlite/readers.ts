@@ -18,13 +18,9 @@ interface ReaderThread {
   readonly readerOf: string
 }
 
-export interface Readers {
-  /** Returns all rows. `owner`: the id of the developer that reads. Rejects with `timeout` after `deadlineMs`. */
-  read(owner: string, sql: Sql): Promise<Tuples>
-  close(): Promise<void>
-}
+export type Readers = ReturnType<typeof createReaders>
 
-export function createReaders(path: string, deadlineMs = callMs): Readers {
+export function createReaders(path: string, deadlineMs = callMs) {
   const workerData: ReaderThread = { readerOf: path }
   const threads = new Threads(new URL(import.meta.url), { name: 'reader', workerData })
   // One place, and a spare one for developers without a read. SQLite cannot be interrupted here: a read keeps its place
@@ -32,7 +28,8 @@ export function createReaders(path: string, deadlineMs = callMs): Readers {
   const late = 'the search took too long: ask for less, by dates or by a folder'
   const queue = createFairQueue({ places: 1, deadlineMs: placeMs, late })
   return {
-    read: (owner, { sql, values }) => {
+    /** Returns all rows. `owner`: the id of the developer that reads. Rejects with `timeout` after `deadlineMs`. */
+    read: (owner: string, { sql, values }: Sql): Promise<Tuples> => {
       const reading = queue.run({ developerId: owner, key: '', urgent: false }, async (signal) => {
         const answer = await threads.ask(await threads.take(), { sql, values }, signal)
         if (answer instanceof Error) throw answer

@@ -3,8 +3,8 @@
  * edited. `doc` is the whole record as JSON; the other columns are for indexes. A missing account, user or webhook is
  * '' in a column, since `=` does not find NULL.
  */
-import { AppError } from '../../errors.ts'
 import { splitContact, type SummedContact } from '../contacts.ts'
+import { refuseNewer, type Facts } from '../facts.ts'
 import type { MessageRecord } from '../records.ts'
 import { foldCase, messageKeys } from '../rows.ts'
 import type { Database } from './database.ts'
@@ -300,13 +300,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
 export async function migrate(database: Database, path: string): Promise<void> {
   await database.write(() => {
     const version = database.number('PRAGMA user_version')
-    if (version > migrations.length) {
-      throw new AppError(
-        'bad_request',
-        `${path} has schema version ${version}, newer than the ${migrations.length} this Mailroom knows: use a newer Mailroom`,
-        { details: { version, known: migrations.length } },
-      )
-    }
+    refuseNewer(path, version, migrations.length)
     for (const step of migrations.slice(version)) {
       if (typeof step === 'string') database.script(step)
       else step(database)
@@ -334,18 +328,16 @@ export function saveFact(sql: Statements, name: string, value: string | null): v
   else sql.run('INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)', name, value)
 }
 
+export function openFacts(db: Database): Facts {
+  return {
+    read: (name) => db.read(() => readFact(db, name)),
+    save: (name, value) => db.write(() => saveFact(db, name, value)),
+  }
+}
+
 /** Writes and syncs to disk. Rejects when there is no space for `room` more bytes. */
 export async function probeWrite(db: Database, room: number, now: () => number): Promise<void> {
   const save = (value: string): Promise<void> => db.write(() => saveFact(db, 'probe', value))
   if (room > 0) await save('.'.repeat(room))
   await save(String(now()))
-}
-
-/** AppError `conflict`, one line, when a copy into the store is unfinished. */
-export async function refuseUnfinished(db: Database, path: string): Promise<void> {
-  if ((await db.read(() => readFact(db, 'copy'))) === null) return
-  throw new AppError(
-    'conflict',
-    `${path} is the target of an unfinished copy: run the same copy again until it is whole`,
-  )
 }

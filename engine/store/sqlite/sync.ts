@@ -2,32 +2,36 @@
  * Writes a sync batch of one folder: in one transaction, or, when it is large, in steps with the cursor last. Keeps the
  * change log that batches write, numbered per account without gaps.
  */
-import { AppError } from '../../errors.ts'
-import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
 import { inSteps, newMail, type WeighedPart } from '../batch-steps.ts'
 import { addCounts, progressed, type CountChanges } from '../folder-counts.ts'
-import { newRows, placesOf, stepsOf, taken, leftBehind, sameCursor, withSeqOf, type Holder } from '../rows.ts'
-import type { Applied, ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import {
+  newRows,
+  placesOf,
+  stepsOf,
+  taken,
+  leaseLost,
+  leftBehind,
+  sameCursor,
+  withSeqOf,
+  type Holder,
+} from '../rows.ts'
+import type { Applied, ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
-import { deleteWhere, type Database } from './database.ts'
+import type { Database } from './database.ts'
 import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-function leaseLost(why: string, batch: SyncBatch): AppError {
-  const { accountId, folderId, epoch } = batch
-  return new AppError('lease_lost', why, { details: { accountId, folderId, epoch } })
-}
-
 function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
   checkEpoch(sql, batch.accountId, batch.epoch)
   const folder = tables.folders.get(sql, batch.folderId)
-  if (folder?.accountId !== batch.accountId) throw leaseLost('the folder is gone', batch)
-  if (!sameCursor(folder.cursor, batch.cursorBefore)) throw leaseLost('the folder was read by another', batch)
+  const isThere = folder?.accountId === batch.accountId && sameCursor(folder.cursor, batch.cursorBefore)
+  if (!isThere) throw leaseLost(batch.accountId, batch.epoch)
   return folder
 }
 
@@ -62,7 +66,7 @@ function applyToMessages(sql: Statements, batch: SyncBatch, now: number): CountC
 }
 
 const changesByIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
-const lastSeq = 'SELECT max(seq) FROM changes WHERE account_id = ?'
+export const lastSeq = 'SELECT max(seq) FROM changes WHERE account_id = ?'
 
 /** Stores new changes with the next numbers; known ids keep theirs. Returns all changes in the given order. */
 function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
@@ -148,19 +152,5 @@ export function createSync(db: Database, keyed: KeyedCollections, now: () => num
         return forgetFolder(db, folderId, keepUidValidity, limit, now())
       }),
     ...mailboxReplacement(keyed, (accountId, epoch) => db.write(() => leaveSome(db, accountId, epoch))),
-  }
-}
-
-/** Keeps the newest change of each account, so that numbers go on from it. */
-export const expireChanges = deleteWhere(
-  'changes',
-  'at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)',
-)
-
-export function createChanges(db: Database, keyed: KeyedCollections): ChangeStore {
-  return {
-    ...changeReads(keyed),
-    lastSeq: (accountId) => db.read(() => db.number(lastSeq, accountId)),
-    expire: (before, limit) => db.write(() => db.run(expireChanges, before, limit)),
   }
 }

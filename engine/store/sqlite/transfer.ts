@@ -1,23 +1,24 @@
 /** Everything in the file as plain records, and back; see ../copy.ts. */
 import { realpathSync } from 'node:fs'
 import { AppError } from '../../errors.ts'
-import { newId } from '../ids.ts'
+import { refuseUnfinished } from '../facts.ts'
 import type { MessageRecord, StoredContact } from '../records.ts'
-import type { CountedContact, CountedMessage, ExportedPage, NonceRow } from '../transfer.ts'
-import type { StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
+import { createTransfer, type CountedContact, type CountedMessage, type ExportedPage } from '../transfer.ts'
+import type { NonceRow, Side, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
 import { openDatabase, type Database } from './database.ts'
 import { createUnit } from './messages.ts'
-import { factsLike, migrate, readFact, refuseUnfinished, saveFact } from './schema.ts'
+import { factsLike, migrate, openFacts } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { tables, type Table } from './tables.ts'
 
-interface Side<R> {
+/** The synchronous steps of a side. */
+interface Steps<R> {
   export(sql: Statements, after: string | null, limit: number): ExportedPage<R>
   write(sql: Statements, record: R): void
 }
 
 /** A table with row ids, in the order of insertion. */
-function walked<R>(table: string, read: (sql: Statements, doc: unknown) => R): Side<R>['export'] {
+function walked<R>(table: string, read: (sql: Statements, doc: unknown) => R): Steps<R>['export'] {
   const select = `SELECT rowid, doc FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?+0`
   return (sql, after, limit) => {
     const rows = sql.tuples(select, Number(after ?? 0), limit)
@@ -27,7 +28,7 @@ function walked<R>(table: string, read: (sql: Statements, doc: unknown) => R): S
   }
 }
 
-function whole<R>(table: Table<R>): Side<R> {
+function whole<R>(table: Table<R>): Steps<R> {
   return { export: walked(table.name, (_, record) => record as R), write: table.put }
 }
 
@@ -36,7 +37,7 @@ function putMark(sql: Statements, accountId: string, key: string): void {
 }
 
 /** Contacts and the marks of messages are stored in one transaction, so that no mark lacks its message. */
-const contacts: Side<CountedContact> = {
+const contacts: Steps<CountedContact> = {
   export: walked('contacts', (_, contact) => ({ contact: contact as StoredContact, counted: [] })),
   write: (sql, { contact, counted }) => {
     tables.contacts.put(sql, contact)
@@ -62,7 +63,7 @@ function writeMessage(sql: Statements, { message, counted }: CountedMessage): vo
 }
 
 /** Nonces live for minutes, so one page has all. A valid nonce must not be usable in the other store. */
-const nonces: Side<NonceRow> = {
+const nonces: Steps<NonceRow> = {
   export: (sql) => {
     const select = 'SELECT api_key, nonce, timestamp, expires_at FROM nonces WHERE expires_at > ?'
     const records = sql.tuples(select, Date.now()).map(([apiKey, nonce, timestamp, expiresAt]) => ({
@@ -77,43 +78,18 @@ const nonces: Side<NonceRow> = {
   },
 }
 
-type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
-
 const plain = Object.fromEntries(Object.values(tables).map((table) => [table.name, whole(table as Table<unknown>)]))
-const sides = { ...plain, messages: { export: walked('messages', readMessage), write: writeMessage }, contacts, nonces }
+const steps = { ...plain, messages: { export: walked('messages', readMessage), write: writeMessage }, contacts, nonces }
 
-function sideOf<N extends TransferName>(name: N): Sides[N] {
-  return (sides as unknown as Sides)[name]
-}
-
-function createTransfer(db: Database, path: string): StoreTransfer {
+function sideOf<N extends TransferName>(db: Database, name: N): Side<TransferRecords[N]> {
+  const { export: exported, write } = (steps as unknown as Record<N, Steps<TransferRecords[N]>>)[name]
+  const all = `SELECT count(*) FROM ${name}`
   return {
-    name: realpathSync(path),
-    identity: () =>
-      db.write(() => {
-        const id = readFact(db, 'identity') ?? newId()
-        saveFact(db, 'identity', id)
-        return id
-      }),
-    served: () => db.read(() => readFact(db, 'served')),
-    count: (collection) => db.read(() => db.number(...counting(collection))),
-    export: (collection, after, limit) => db.read(() => sideOf(collection).export(db, after, limit)),
-    import: (collection, records) =>
-      db.write(() => {
-        for (const record of records) sideOf(collection).write(db, record)
-      }),
-    progress: () => db.read(() => readFact(db, 'copy')),
-    saveProgress: (note) => db.write(() => saveFact(db, 'copy', note)),
-    close: () => {
-      db.close()
-      return Promise.resolve()
-    },
+    count: () =>
+      db.read(() => (name === 'nonces' ? db.number(`${all} WHERE expires_at > ?`, Date.now()) : db.number(all))),
+    export: (after, limit) => db.read(() => exported(db, after, limit)),
+    import: (records) => db.write(() => records.forEach((record) => write(db, record))),
   }
-}
-
-function counting(collection: TransferName): [sql: string, ...values: number[]] {
-  const all = `SELECT count(*) FROM ${collection}`
-  return collection === 'nonces' ? [`${all} WHERE expires_at > ?`, Date.now()] : [all]
 }
 
 /** Creates a missing target. AppError `bad_request` for a missing source, `conflict` for one that is not whole. */
@@ -128,11 +104,16 @@ export async function openSqliteTransfer(path: string, role: 'source' | 'target'
     db.close()
     throw error
   }
-  return createTransfer(db, path)
+  return createTransfer({
+    name: realpathSync(path),
+    facts: openFacts(db),
+    side: (collection) => sideOf(db, collection),
+    close: () => db.close(),
+  })
 }
 
 async function checkWhole(db: Database, path: string): Promise<void> {
-  await refuseUnfinished(db, path)
+  await refuseUnfinished(openFacts(db), path)
   const removals = await db.read(() => factsLike(db, 'removal '))
   if (removals.length === 0) return
   throw new AppError('conflict', `${path}: a removal was cut short: start the service on it once, then copy`)

@@ -1,0 +1,35 @@
+/** Facts about a store itself, and the refusals of a store that cannot be used. */
+import { AppError } from '../errors.ts'
+import { newId } from './ids.ts'
+
+/** `identity`: a random id. `served`: a new id at each start of a service. `copy`: how far an unfinished copy is. */
+export type FactName = 'identity' | 'served' | 'copy'
+
+export interface Facts {
+  read(name: FactName): Promise<string | null>
+  /** null deletes the fact. */
+  save(name: FactName, value: string | null): Promise<void>
+}
+
+/** The random id of the store, made at the first call. */
+export async function identityOf(facts: Facts): Promise<string> {
+  const known = await facts.read('identity')
+  if (known !== null) return known
+  const id = newId()
+  await facts.save('identity', id)
+  return id
+}
+
+/** AppError `conflict`, one line, when a copy into the store is unfinished. */
+export async function refuseUnfinished(facts: Facts, name: string): Promise<void> {
+  if ((await facts.read('copy')) === null) return
+  const words = `${name} is the target of an unfinished copy: run the same copy again until it is whole`
+  throw new AppError('conflict', words)
+}
+
+/** AppError `bad_request`, one line, when a newer Mailroom made the store. */
+export function refuseNewer(name: string, version: number, known: number): void {
+  if (version <= known) return
+  const words = `${name} has schema version ${version}, newer than the ${known} this Mailroom knows: use a newer Mailroom`
+  throw new AppError('bad_request', words, { details: { version, known } })
+}
