@@ -35,7 +35,8 @@ type Registry = ActorRegistry<WebhookMachineInput, WebhookEvent, WebhookSnapshot
 
 export class Actors {
   readonly #deps: ActorsDeps
-  readonly #channels = new Map<string, Channel>()
+  /** By id. A bare URL has a channel only while it has something to send. */
+  readonly channels = new Map<string, Channel>()
   readonly registry: Registry
   readonly health: SharedHealth
   /** stopAll was called: rows that are stored later wait for the next start. */
@@ -45,15 +46,15 @@ export class Actors {
     this.#deps = deps
     this.health = new SharedHealth(deps, (id, health) => {
       const waits = this.registry.snapshot(id)?.hasTag('draining') === false
-      if (waits && health.retryAt === null) this.#channels.get(id)?.recovered(true)
+      if (waits && health.retryAt === null) this.channels.get(id)?.recovered(true)
       this.registry.send(id, { type: 'ADOPT', health, at: deps.now() })
     })
     const stepped = (channelId: string): void => void this.#endIfDone(channelId)
-    this.registry = createRootActors({ ...deps, health: this.health }, this.#channels, stepped)
+    this.registry = createRootActors({ ...deps, health: this.health }, this.channels, stepped)
   }
 
   start(channelId: string): Channel {
-    const channel = this.#channels.getOrInsertComputed(channelId, () => {
+    const channel = this.channels.getOrInsertComputed(channelId, () => {
       const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
       const userId = this.#deps.targets.get(channelId)?.webhook.userId ?? null
       return new Channel(channelId, { ...this.#deps, notify, userId, shared: this.health })
@@ -64,26 +65,17 @@ export class Actors {
 
   /** Passes rows that were just stored to their channels; a bare URL gets a channel with its first row. */
   dispatch(rows: readonly OutboxRecord[]): void {
-    for (const [channelId, own] of Map.groupBy(rows, (row) => row.channelId)) this.#wake(channelId, own)
+    for (const [channelId, own] of Map.groupBy(rows, (row) => row.channelId)) this.wake(channelId, own)
   }
 
-  /** Rows were stored without `dispatch`: the channel reads the store. */
-  reread(channelId: string): void {
-    this.#wake(channelId, null)
-  }
-
-  #wake(channelId: string, rows: readonly OutboxRecord[] | null): void {
+  /** `rows` were just stored; null = rows were stored without `dispatch`: the channel reads the store. */
+  wake(channelId: string, rows: readonly OutboxRecord[] | null = null): void {
     this.#ensure(channelId)?.wake(rows)
     this.registry.send(channelId, { type: 'WAKE' })
   }
 
   sendNow(row: OutboxRecord): void {
     this.#ensure(row.channelId)?.sendNow(row)
-  }
-
-  /** undefined = the channel has nothing to send. */
-  channel(channelId: string): Channel | undefined {
-    return this.#channels.get(channelId)
   }
 
   /** After an edit with active=1: ends the failing period and sends waiting rows at once. */
@@ -100,7 +92,7 @@ export class Actors {
 
   /** Reads blocked rows again, in every channel. */
   release(): void {
-    for (const [id, channel] of this.#channels) {
+    for (const [id, channel] of this.channels) {
       channel.release()
       this.registry.send(id, { type: 'WAKE' })
     }
@@ -112,7 +104,7 @@ export class Actors {
   }
 
   #forget(channelId: string): void {
-    this.#channels.delete(channelId)
+    this.channels.delete(channelId)
     this.health.forget(channelId)
   }
 
@@ -120,7 +112,7 @@ export class Actors {
   async shed(gone: readonly string[], withinMs: number): Promise<void> {
     const { nodes } = this.#deps.store
     const isShed = (row: OutboxRecord): boolean => !nodes.owns(row.userId ?? row.developerId)
-    const all = [...this.#channels]
+    const all = [...this.channels]
     await Promise.all(gone.map((id) => this.registry.stop(id)))
     await withinTime(withinMs, Promise.all(all.map(([, channel]) => channel.renew(isShed))))
     for (const id of gone) this.#forget(id)
@@ -129,8 +121,8 @@ export class Actors {
   async stopAll(withinMs: number): Promise<void> {
     this.#ended = true
     await this.registry.stopAll()
-    await withinTime(withinMs, Promise.all(this.#channels.values().map((channel) => channel.settled())))
-    this.#channels.clear()
+    await withinTime(withinMs, Promise.all(this.channels.values().map((channel) => channel.settled())))
+    this.channels.clear()
   }
 
   /**
@@ -138,7 +130,7 @@ export class Actors {
    * the chart: a chart without a step during the reads got no new row meanwhile. Never rejects.
    */
   async #endIfDone(channelId: string): Promise<void> {
-    const channel = this.#channels.get(channelId)
+    const channel = this.channels.get(channelId)
     const seen = this.registry.snapshot(channelId)
     if (channel === undefined || seen === null || !restTags.some((tag) => seen.hasTag(tag))) return
     try {
@@ -155,7 +147,7 @@ export class Actors {
   /** Starts the channel if it has to run. null = the webhook was removed, or the service is ending. */
   #ensure(channelId: string): Channel | null {
     if (this.#ended) return null
-    const known = this.#channels.get(channelId)
+    const known = this.channels.get(channelId)
     const bareUrl = isBareUrl(channelId)
     // No edit can activate a paused bare URL: its next row does.
     const given = bareUrl && this.registry.snapshot(channelId)?.hasTag('paused') === true

@@ -242,11 +242,10 @@ export function resultOf(
   return dueAt < countsAt ? { ...next, countsAt } : next
 }
 
+type Scheduled = Pick<AttemptsDeps, 'config' | 'targets'>
+
 /** The webhook's own retry schedule in ms, or the configured schedule, as for bare URLs and failure notices. */
-export function scheduleOf(
-  { config, targets }: Pick<AttemptsDeps, 'config' | 'targets'>,
-  channelId: string,
-): readonly number[] {
+export function scheduleOf({ config, targets }: Scheduled, channelId: string): readonly number[] {
   const own = targets.get(channelId)?.webhook.retryScheduleMs ?? []
   return own.length > 0 ? own : config.MAILROOM_WEBHOOK_SCHEDULE
 }

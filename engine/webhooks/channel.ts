@@ -104,7 +104,12 @@ export class Channel {
   /** After a change of slots: forgets the rows in memory, and waits until no row of a lost slot is under way. */
   async renew(isShed: (row: OutboxRecord) => boolean): Promise<void> {
     if (this.#running) this.#restart(true)
-    while (this.#sending.values().some(isShed)) await Promise.race(this.#underWay)
+    await this.finished(isShed)
+  }
+
+  /** Resolves when none of these rows is under way. */
+  async finished(isMeant: (row: OutboxRecord) => boolean): Promise<void> {
+    while (this.#sending.values().some(isMeant)) await Promise.race(this.#underWay)
   }
 
   isBusy(): boolean {

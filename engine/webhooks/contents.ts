@@ -117,12 +117,6 @@ export interface Wanted {
   readonly matcher: Pick<Matcher, 'bodySearch'>
 }
 
-export interface ReadContents {
-  readonly contents: Contents
-  /** Result of body_search; null = there was no search. */
-  readonly body: Finding | null
-}
-
 /** Contents without a read: bodies are listed without their texts. `truncated` when the webhook wants contents. */
 export function namedOnly(wishes: Wishes): Contents {
   return { texts: null, truncated: wantsContents(wishes) }
@@ -132,10 +126,14 @@ export function wantsContents(wishes: Wishes): boolean {
   return wishes.includeBody || wishes.includeHeader !== null
 }
 
-export async function readContents(deps: ReadDeps, wanted: Wanted): Promise<ReadContents> {
+export type ReadContents = Awaited<ReturnType<typeof readContents>>
+
+/** `body`: the result of body_search; null = there was no search. */
+export async function readContents(deps: ReadDeps, wanted: Wanted) {
   const { texts, body } = await readTexts(deps, wanted)
   const headers = await readHeaderBlock(deps.mail, wanted)
-  return { contents: { texts: wanted.webhook.includeBody ? texts : null, headers, truncated: false }, body }
+  const contents: Contents = { texts: wanted.webhook.includeBody ? texts : null, headers, truncated: false }
+  return { contents, body }
 }
 
 /** The parts for the callback. text/plain comes first and takes the most room. */

@@ -44,15 +44,6 @@ export interface DryRunRow {
   readonly verdicts: readonly FilterVerdict[]
 }
 
-export interface Explanation {
-  /** The message's events. */
-  readonly changes: readonly ChangeRecord[]
-  /** The filters let a callback of the message out. */
-  readonly matched: boolean
-  readonly verdicts: readonly FilterVerdict[]
-  readonly deliveries: readonly OutboxRecord[]
-}
-
 interface Question extends WebhookParts {
   readonly target: Target
   readonly asking: Asking
@@ -112,7 +103,8 @@ const mostDeliveries = 100
 /** Messages of an account with the same Message-ID. Some senders repeat one in every message. */
 const mostSameId = 100
 
-async function explain(question: Question, account: AccountRecord, message: MessageRecord): Promise<Explanation> {
+/** The message's events, its callbacks, and the verdicts. `matched`: the filters let a callback of the message out. */
+async function explain(question: Question, account: AccountRecord, message: MessageRecord) {
   const { store, target } = question
   const changes = await store.changes.ofMessage(account.id, message.id)
   const query = { webhookId: target.webhook.id, accountId: account.id, messageId: message.id }

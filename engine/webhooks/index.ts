@@ -31,7 +31,7 @@ export function createWebhooks(deps: WebhooksDeps) {
   const streams = createStreams(deps.log)
   /** Adds the next attempt of a blocked callback when the chart itself has no timer. */
   const timed = <T extends PoolFacts>(facts: T): T => {
-    const at = facts.next === null ? actors.channel(facts.id)?.queue.nextRelease() : null
+    const at = facts.next === null ? actors.channels.get(facts.id)?.queue.nextRelease() : null
     return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
   }
   return {
@@ -44,7 +44,7 @@ export function createWebhooks(deps: WebhooksDeps) {
     shed: (slots: readonly number[]) => shed(works, slots),
     /** Another node has made, changed or removed the webhook. */
     rereadWebhook: (webhookId: string) => rereadWebhook(works, webhookId),
-    rereadChannel: (channelId: string) => works.actors.reread(channelId),
+    rereadChannel: (channelId: string) => works.actors.wake(channelId),
     stopAll: () => stopAll(works),
     /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
     preview: composer.preview,
@@ -97,7 +97,7 @@ function waitsOf(actors: Actors, row: OutboxRecord): Waits {
   const held = ['probing', 'waiting', 'resting'].find((tag) => facts?.tags.includes(tag))
   const triedAt = held === 'probing' ? null : (facts?.next?.at ?? null)
   if (held !== undefined) return { behind: 'receiver', callback: null, until: triedAt }
-  const wait = actors.channel(row.channelId)?.queue.waitOf(row)
+  const wait = actors.channels.get(row.channelId)?.queue.waitOf(row)
   if (wait == null) return { behind: 'turn', callback: null, until: null }
   const isOwn = wait.id === row.id
   return { behind: isOwn ? 'schedule' : 'callback', callback: isOwn ? null : wait.id, until: wait.dueAt }
@@ -115,9 +115,9 @@ function createWorks(deps: WebhooksDeps) {
     searches: new Searches(config.MAILROOM_FILTER_TIMEOUT, config.MAILROOM_BODY_SEARCH_MAX),
     now,
     random,
-    reread: (channelId) => actors.reread(channelId),
+    reread: (channelId) => actors.wake(channelId),
     rereadAll: (channelId) => {
-      actors.reread(channelId)
+      actors.wake(channelId)
       tell({ what: 'channel', id: channelId })
     },
     // A user's webhooks are on the user's node alone.
@@ -145,7 +145,7 @@ async function gained(works: Works, slots: readonly number[]): Promise<void> {
   const wanted = works.hasShared ? slots : [sharedSlot, ...slots]
   for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
   works.hasShared = true
-  for (const channelId of await store.outbox.channels()) actors.reread(channelId)
+  for (const channelId of await store.outbox.channels()) actors.wake(channelId)
   redeliveries.startAll()
   await history.startAll()
 }
@@ -211,7 +211,7 @@ function createListener(
       if (row !== null) {
         await store.outbox.enqueue([row])
         // The row may be unsent from an earlier call whose answer was lost.
-        actors.reread(row.channelId)
+        actors.wake(row.channelId)
       }
       history.accountReady(account)
     },

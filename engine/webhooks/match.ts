@@ -18,6 +18,7 @@ import { answeredIds, threadIds } from '../messages/threads.ts'
 import type {
   Address,
   ChangeKind,
+  ChangeRecord,
   FolderRecord,
   MessageRecord,
   WebhookFilters,
@@ -264,9 +265,7 @@ function threadNames(message: MessageRecord): string[] {
 }
 
 /** Input of the filters: a stored change, or an arrival that the dry run makes from a stored message. */
-export interface MessageEvent extends Omit<EventFacts, 'folders'> {
-  readonly kind: ChangeKind
-}
+export type MessageEvent = Omit<EventFacts, 'folders'> & Pick<ChangeRecord, 'kind'>
 
 export function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
   return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
@@ -332,12 +331,4 @@ function judgeDraft(rules: Rules, event: MessageEvent): FilterVerdict {
 }
 
 /** Facts of the event in an outbox row: the message's record may have changed before the callback. */
-export interface EventFacts {
-  readonly first: boolean
-  readonly path: string
-  readonly folderId: string
-  readonly uid: number
-  readonly flags: readonly string[]
-  /** Every folder of the message right after the event. */
-  readonly folders: readonly string[]
-}
+export type EventFacts = Pick<ChangeRecord, 'first' | 'path' | 'folderId' | 'uid' | 'flags' | 'folders'>
