@@ -38,14 +38,8 @@ export function createWebhooks(deps: WebhooksDeps) {
     ...createAdmin({ ...parts, ...works }),
     ...createQuestions(parts),
     ...createListener(works, streams.notify),
-    /** Starts the webhooks of these slots. */
-    gained: (slots: readonly number[]) => gained(works, slots),
-    /** Ends the webhooks of these slots. */
-    shed: (slots: readonly number[]) => shed(works, slots),
-    /** Another node has made, changed or removed the webhook. */
-    rereadWebhook: (webhookId: string) => rereadWebhook(works, webhookId),
-    rereadChannel: (channelId: string) => works.actors.wake(channelId),
-    stopAll: () => stopAll(works),
+    ...createLife(works),
+    rereadChannel: (channelId: string) => actors.wake(channelId),
     /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
     preview: composer.preview,
     /** The developer's secret was changed, or its key was revoked or restored: waiting callbacks are tried at once. */
@@ -135,55 +129,58 @@ function createWorks(deps: WebhooksDeps) {
   const history = new History(parts)
   const redeliveries = createRedeliveries(parts)
   const resends = createResends(parts)
-  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, hasShared: false }
+  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends }
 }
 
-/** An application's webhooks are loaded with the first slots. */
-async function gained(works: Works, slots: readonly number[]): Promise<void> {
-  const { parts, actors, redeliveries, history } = works
-  const { targets, store } = parts
-  const wanted = works.hasShared ? slots : [sharedSlot, ...slots]
-  for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
-  works.hasShared = true
-  for (const channelId of await store.outbox.channels()) actors.wake(channelId)
-  redeliveries.startAll()
-  await history.startAll()
-}
-
-async function shed({ parts, actors, redeliveries }: Works, slots: readonly number[]): Promise<void> {
-  const { targets, config } = parts
-  const gone = new Set(slots)
-  const ids = targets.all().flatMap(({ webhook: { id, userId } }) => (userId && gone.has(slotOf(userId)) ? [id] : []))
-  for (const id of ids) targets.remove(id)
-  await Promise.all(ids.map((id) => redeliveries.stop(id)))
-  await actors.shed(ids, config.MAILROOM_SHUTDOWN_TIMEOUT)
-}
-
-async function rereadWebhook({ parts, actors, history }: Works, id: string): Promise<void> {
-  const { targets, store } = parts
-  const before = targets.get(id)?.webhook
-  const webhook = await store.webhooks.get(id)
-  if (actors.health.isEnding(id)) return
-  if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
-    targets.remove(id)
-    await actors.remove(id)
-    return
+/** The webhooks of this node, from slot to slot. */
+function createLife({ parts, http, recorder, actors, history, redeliveries, resends }: Works) {
+  const { targets, store, config, searches } = parts
+  let hasShared = false
+  return {
+    /** Starts the webhooks of these slots. An application's webhooks are loaded with the first slots. */
+    async gained(slots: readonly number[]): Promise<void> {
+      const wanted = hasShared ? slots : [sharedSlot, ...slots]
+      for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
+      hasShared = true
+      for (const channelId of await store.outbox.channels()) actors.wake(channelId)
+      redeliveries.startAll()
+      await history.startAll()
+    },
+    /** Ends the webhooks of these slots. */
+    async shed(slots: readonly number[]): Promise<void> {
+      const gone = new Set(slots)
+      const all = targets.all().map(({ webhook }) => webhook)
+      const ids = all.flatMap(({ id, userId }) => (userId && gone.has(slotOf(userId)) ? [id] : []))
+      for (const id of ids) targets.remove(id)
+      await Promise.all(ids.map((id) => redeliveries.stop(id)))
+      await actors.shed(ids, config.MAILROOM_SHUTDOWN_TIMEOUT)
+    },
+    /** Another node has made, changed or removed the webhook. */
+    async rereadWebhook(id: string): Promise<void> {
+      const before = targets.get(id)?.webhook
+      const webhook = await store.webhooks.get(id)
+      if (actors.health.isEnding(id)) return
+      if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
+        targets.remove(id)
+        await actors.remove(id)
+        return
+      }
+      targets.put(webhook)
+      if (before === undefined) actors.start(id)
+      else if (before.active && !webhook.active) actors.deactivate(id)
+      else if (webhook.active && !before.active) actors.activate(id)
+      await actors.health.read(webhook)
+      await history.startFor(webhook)
+    },
+    async stopAll(): Promise<void> {
+      const withinMs = config.MAILROOM_SHUTDOWN_TIMEOUT
+      await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
+      await searches.close()
+      await actors.stopAll(withinMs)
+      await recorder.close(withinMs)
+      await http.close()
+    },
   }
-  targets.put(webhook)
-  if (before === undefined) actors.start(id)
-  else if (before.active && !webhook.active) actors.deactivate(id)
-  else if (webhook.active && !before.active) actors.activate(id)
-  await actors.health.read(webhook)
-  await history.startFor(webhook)
-}
-
-async function stopAll({ parts, http, recorder, actors, history, redeliveries, resends }: Works): Promise<void> {
-  const withinMs = parts.config.MAILROOM_SHUTDOWN_TIMEOUT
-  await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
-  await parts.searches.close()
-  await actors.stopAll(withinMs)
-  await recorder.close(withinMs)
-  await http.close()
 }
 
 /** The listener for changes of the email accounts. */
