@@ -132,7 +132,6 @@ export class Actors {
     this.registry.send(webhookId, { type: 'DEACTIVATE' })
   }
 
-  /** Reads blocked rows again, in every channel. */
   release(): void {
     for (const [id, channel] of this.channels) {
       channel.release()

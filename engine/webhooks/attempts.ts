@@ -149,7 +149,6 @@ function countsFrom({ countsAt = 0, dueAt }: OutboxRecord): number {
   return Math.max(countsAt, dueAt)
 }
 
-/** Records the attempt without counting it. */
 function uncountedResult({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
   const nextAt = Math.min(countsFrom(row), now() + config.MAILROOM_WEBHOOK_PROBE)
   const dueAt = Math.max(row.dueAt, nextAt)

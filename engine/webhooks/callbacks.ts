@@ -140,7 +140,6 @@ export function messageRow(
 
 const noFacts: EventFacts = { first: false, path: '', folderId: '', uid: 0, flags: [], folders: [] }
 
-/** The event's facts from an outbox row's data. */
 export function readEventFacts(data: OutboxRecord['data']): EventFacts {
   return { ...noFacts, ...data }
 }

@@ -41,7 +41,6 @@ export class Channel {
   readonly #deps: ChannelDeps
   readonly queue: DeliveryQueue
   readonly #underWay = new Set<Promise<unknown>>()
-  /** Rows under way, by id. */
   readonly #sending = new Map<string, OutboxRecord>()
   /** Counts the results of rows sent by `sendNow`: a read that began before such a result is out of date. */
   #sendNowEnds = 0
@@ -116,7 +115,6 @@ export class Channel {
     return this.#underWay.size > 0
   }
 
-  /** Resolves when no row is under way. */
   async settled(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }

@@ -27,8 +27,7 @@ type Works = ReturnType<typeof createWorks>
 
 export function createWebhooks(deps: WebhooksDeps) {
   const works = createWorks(deps)
-  const { parts, actors, composer } = works
-  const streams = createStreams(deps.log)
+  const { parts, actors, composer, streams } = works
   /** Adds the next attempt of a blocked callback when the chart itself has no timer. */
   const timed = <T extends PoolFacts>(facts: T): T => {
     const at = facts.next === null ? actors.channels.get(facts.id)?.queue.nextRelease() : null
@@ -37,7 +36,7 @@ export function createWebhooks(deps: WebhooksDeps) {
   return {
     ...createAdmin({ ...parts, ...works }),
     ...createQuestions(parts),
-    ...createListener(works, streams.notify),
+    ...createListener(works),
     ...createLife(works),
     rereadChannel: (channelId: string) => actors.wake(channelId),
     /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
@@ -76,13 +75,11 @@ export function createWebhooks(deps: WebhooksDeps) {
 
 /**
  * Why a callback waits. `receiver`: the receiver fails, one callback is tried at `until`. `callback`: an earlier
- * callback of the account is blocked until `until`.
+ * callback of the account (its id is `callback`) is blocked until `until`.
  */
 export interface Waits {
   readonly behind: 'receiver' | 'callback' | 'schedule' | 'turn'
-  /** Id of the earlier callback. */
   readonly callback: string | null
-  /** Milliseconds since 1970. */
   readonly until: number | null
 }
 
@@ -129,7 +126,8 @@ function createWorks(deps: WebhooksDeps) {
   const history = new History(parts)
   const redeliveries = createRedeliveries(parts)
   const resends = createResends(parts)
-  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends }
+  const streams = createStreams(log)
+  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, streams }
 }
 
 /** The webhooks of this node, from slot to slot. */
@@ -159,7 +157,7 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
     async rereadWebhook(id: string): Promise<void> {
       const before = targets.get(id)?.webhook
       const webhook = await store.webhooks.get(id)
-      if (actors.health.isEnding(id)) return
+      if (actors.health.ending.has(id)) return
       if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
         targets.remove(id)
         await actors.remove(id)
@@ -184,10 +182,7 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
 }
 
 /** The listener for changes of the email accounts. */
-function createListener(
-  { parts, actors, history, composer }: Works,
-  notify: (accountId: string) => void,
-): ChangeListener {
+function createListener({ parts, actors, history, composer, streams }: Works): ChangeListener {
   const { store, targets, now } = parts
   return {
     plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
@@ -195,7 +190,7 @@ function createListener(
     readAhead: composer.readNew,
     stored(accountId, outbox, changes) {
       if (outbox.length > 0) actors.dispatch(outbox)
-      if (changes.length > 0) notify(accountId)
+      if (changes.length > 0) streams.notify(accountId)
     },
     async planStatus(account, transition) {
       const developer = account.statusCallbackUrl === null ? await store.developers.get(account.developerId) : null

@@ -55,7 +55,6 @@ export interface FilterVerdict {
 
 /** Results of look-ups for a judgement, beyond event and message. Absent = not looked up yet. */
 export interface KnownFacts {
-  /** Result of body_search. */
   readonly body?: Finding
   /** Thread ids that belong to the webhook's thread reference in this account. */
   readonly threads?: ReadonlySet<string>

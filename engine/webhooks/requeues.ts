@@ -61,7 +61,6 @@ export type Redeliveries = ReturnType<typeof createRedeliveries>
 
 export function createRedeliveries(deps: WebhookParts) {
   const { targets, store, log, now } = deps
-  /** Redeliveries under way, by webhook. */
   const works = new Map<string, Work<Redelivery>>()
 
   function begin(webhookId: string, order: Redelivery, taken?: Promise<void>): Work<Redelivery> {
@@ -146,14 +145,12 @@ export interface Resending {
   readonly startedAt: number
   /** Failed callbacks that matched at the start. */
   readonly total: number
-  /** Callbacks that are queued again. */
   readonly queued: number
   readonly done: boolean
   /** Why some are not queued. */
   readonly reason: string | null
 }
 
-/** Bound for one call. */
 const mostResent = 10_000
 const dayMs = 86_400_000
 

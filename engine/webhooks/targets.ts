@@ -140,7 +140,6 @@ export async function planRows(
   return rows
 }
 
-/** The thread filter's ids in memory. */
 export function knownThreads(target: Target, accountId: string): KnownFacts {
   const threads = target.threads.get(accountId)
   return threads === undefined ? {} : { threads }
