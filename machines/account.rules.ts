@@ -17,7 +17,7 @@ import {
   type Failure,
   type FailureClass,
 } from './events.ts'
-import { nothingRecorded, type Recorded, type ReportSettings } from './records.ts'
+import { heard, nothingRecorded, type Recorded, type ReportSettings } from './records.ts'
 
 /** All delays in milliseconds. */
 export interface AccountSettings extends ReportSettings {
@@ -49,17 +49,13 @@ export interface AccountInput {
   readonly resume: AccountResume
 }
 
-export interface AccountContext extends Recorded {
-  readonly accountId: string
-  readonly settings: AccountSettings
-  readonly status: AccountStatus
+export interface AccountContext extends Recorded, Pick<AccountInput, 'accountId' | 'settings' | 'status' | 'jitter'> {
   readonly message: string | null
   readonly resume: KnownResume
   /** The latest time of any event. */
   readonly heardAt: number
   /** When the deadline in force began to count. */
   readonly since: number
-  readonly jitter: number
   /** Failed logins in a row of the command connection, while the session that watches is open. */
   readonly refusals: number
 }
@@ -123,10 +119,6 @@ export function waitMs({ resume, heardAt, settings }: AccountContext): number {
 /** The server has throttled us, and the time of that is not over. */
 export function isThrottled({ resume }: AccountContext, now: number): boolean {
   return resume.lastError?.class === 'throttled' && (resume.retryAt ?? 0) > now
-}
-
-export function heard(context: AccountContext, at: number): Part {
-  return { heardAt: Math.max(context.heardAt, at) }
 }
 
 /** A change that has to be recorded. */

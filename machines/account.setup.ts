@@ -3,7 +3,7 @@ import { assign, emit, setup, type EventObject } from 'xstate'
 import type { AccountContext, AccountInput } from './account.rules.ts'
 import * as rules from './account.rules.ts'
 import type { AccountEmitted, AccountEvent, AccountReport, DoneAt, Failure, MailboxInput, Moment } from './events.ts'
-import { callbackActor, promiseActor, reportRetryMs } from './records.ts'
+import { callbackActor, heard, promiseActor, reportRetryMs } from './records.ts'
 
 export type AccountTag =
   | 'ok'
@@ -49,7 +49,7 @@ export const accountChart = setup({
       message: context.message,
       at: context.heardAt,
     })),
-    hear: assign(({ context }, { at }: { at: number }) => rules.heard(context, at)),
+    hear: assign(({ context }, { at }: { at: number }) => heard(context, at)),
     connected: assign(({ context }, { at }: { at: number }) => rules.afterConnect(context, at)),
     admitted: assign(({ context }, { at }: { at: number }) => rules.afterAdmission(context, at)),
     proved: assign(({ context }, { at }: { at: number }) => rules.afterProof(context, at)),

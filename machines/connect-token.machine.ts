@@ -83,12 +83,12 @@ export const connectTokenMachine = chart.createMachine({
   },
 })
 
-export type TokenLife = 'open' | 'used' | 'expired' | 'spent'
+const ends = ['used', 'expired', 'spent'] as const
 
-const lives: readonly TokenLife[] = ['used', 'expired', 'spent']
+export type TokenLife = 'open' | (typeof ends)[number]
 
 /** The state of a token by its record alone. */
 export function tokenLife(input: ConnectTokenInput): TokenLife {
   const [snapshot] = initialTransition(connectTokenMachine, input)
-  return lives.find((tag) => snapshot.hasTag(tag)) ?? 'open'
+  return ends.find((tag) => snapshot.hasTag(tag)) ?? 'open'
 }

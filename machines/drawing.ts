@@ -30,11 +30,7 @@ export interface ArrowPlace {
   readonly label: readonly number[]
 }
 
-export interface Drawing {
-  readonly chart: ChartState
-  readonly arrows: readonly Arrow[]
-  readonly layout: Layout
-}
+export type Drawing = ReturnType<typeof drawingOf>
 
 const known: Readonly<Record<string, Layout>> = layouts
 
@@ -42,8 +38,10 @@ export const drawings = Object.fromEntries(
   Object.entries(charts).map(([name, chart]) => [name, drawingOf(chart, known[name])]),
 ) as Readonly<Record<keyof typeof charts, Drawing>>
 
-export function drawingOf(chart: ChartState, layout: Layout | undefined): Drawing {
-  return { chart, arrows: arrowsOf(chart), layout: layout ?? { width: 0, height: 0, states: {}, arrows: {} } }
+const noLayout: Layout = { width: 0, height: 0, states: {}, arrows: {} }
+
+export function drawingOf(chart: ChartState, layout = noLayout) {
+  return { chart, arrows: arrowsOf(chart), layout }
 }
 
 /** The events of an arrow, each once; those without a name are left out. */

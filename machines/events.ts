@@ -111,13 +111,7 @@ export type AccountEvent =
   | { readonly type: 'watch.rotate'; readonly at: number }
 
 export type AccountEmitted =
-  | {
-      readonly type: 'status.changed'
-      readonly accountId: string
-      readonly status: AccountStatus
-      readonly message: string | null
-      readonly at: number
-    }
+  | ({ readonly type: 'status.changed'; readonly at: number } & Omit<AccountReport, 'resume'>)
   | { readonly type: 'attempt.failed'; readonly accountId: string; readonly failure: Failure }
 
 /** Output of `connect`, `sync` and `relogin`: when it was done. The session itself stays with the engine. */
@@ -223,7 +217,7 @@ export interface FailureAnnouncement {
 
 /** For those who watch a webhook from outside; each once when it happens, in this order if at the same time. */
 export interface WebhookEmitted {
-  readonly type: 'failing' | 'abandoned' | 'gone' | 'recovered'
+  readonly type: FailureNews | 'recovered'
   readonly webhookId: string
   /** The receiver's last error; null for recovered. */
   readonly message: string | null

@@ -158,9 +158,7 @@ function assign(workers: readonly Worker[], free: readonly SlotView[]): Map<stri
   for (const slot of free.toSorted((one, other) => other.weight - one.weight || one.slot - other.slot)) {
     const taker = workers.reduce((best, worker) => (roomOf(worker) > roomOf(best) ? worker : best))
     taker.load += slot.weight
-    const its = given.get(taker.id)
-    if (its === undefined) given.set(taker.id, [slot])
-    else its.push(slot)
+    given.getOrInsert(taker.id, []).push(slot)
   }
   return given
 }

@@ -18,6 +18,11 @@ export function callbackActor<TReceived extends EventObject, TInput>(name: strin
   })
 }
 
+/** `heardAt`: the latest time of any event. */
+export function heard(context: { readonly heardAt: number }, at: number) {
+  return { heardAt: Math.max(context.heardAt, at) }
+}
+
 export interface ReportSettings {
   /** Deadline of one report, and the first wait after a failed one (doubling, up to 64 times). */
   readonly reportDeadlineMs: number

@@ -3,7 +3,7 @@
  * never by state.value, which only the drawn chart uses. A chart becomes a tree of plain data, made from the machine
  * itself, so that pictures and lists cannot differ from it.
  */
-import type { AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
+import type { AnyStateNode, StateValue } from 'xstate'
 import { accountMachine, type AccountSnapshot } from './account.machine.ts'
 import type { AccountTag } from './account.setup.ts'
 import { connectTokenMachine } from './connect-token.machine.ts'
@@ -57,21 +57,16 @@ export const shownStates = {
 /** null when nothing is timed: watching without a held login, paused, stopped, or queued at our own login limiter. */
 function nextOf(snapshot: AccountSnapshot, state: (typeof accountStates)[number]): NextStep | null {
   const { resume, since, heardAt, settings } = snapshot.context
-  if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: resume.retryAt ?? heardAt }
-  switch (state) {
-    case 'throttled':
-      return { what: 'connects again when the server allows it', at: resume.retryAt ?? heardAt }
-    case 'waiting':
-      return { what: 'connects again', at: resume.retryAt ?? heardAt }
-    case 'disabled':
-      return resume.retryAt === null ? null : { what: 'tries the login again', at: resume.retryAt }
-    case 'connecting':
-      return { what: 'gives up this login', at: since + settings.connectDeadlineMs }
-    case 'syncing':
-      return { what: 'gives up this session unless the server answers', at: since + settings.syncDeadlineMs }
-    default:
-      return null
+  const retryAt = resume.retryAt ?? heardAt
+  if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: retryAt }
+  const steps: Partial<Record<AccountTag, NextStep>> = {
+    throttled: { what: 'connects again when the server allows it', at: retryAt },
+    waiting: { what: 'connects again', at: retryAt },
+    connecting: { what: 'gives up this login', at: since + settings.connectDeadlineMs },
+    syncing: { what: 'gives up this session unless the server answers', at: since + settings.syncDeadlineMs },
+    ...(resume.retryAt === null ? {} : { disabled: { what: 'tries the login again', at: resume.retryAt } }),
   }
+  return steps[state] ?? null
 }
 
 export function describeAccount(snapshot: AccountSnapshot): ActorFacts {
@@ -82,17 +77,14 @@ export function describeAccount(snapshot: AccountSnapshot): ActorFacts {
 
 function webhookNextOf({ context }: WebhookSnapshot, state: (typeof webhookStates)[number]): NextStep | null {
   const { health, heardAt, settings } = context
-  switch (state) {
-    case 'waiting':
-    case 'resting':
-      return { what: 'tries one callback', at: health.retryAt ?? heardAt }
-    case 'probing':
-      return { what: 'gives up this try', at: heardAt + settings.probeDeadlineMs }
-    case 'recovering':
-      return { what: 'looks for callbacks again', at: heardAt + settings.stallRetryMs }
-    default:
-      return null
+  const tries = { what: 'tries one callback', at: health.retryAt ?? heardAt }
+  const steps: Partial<Record<WebhookTag, NextStep>> = {
+    waiting: tries,
+    resting: tries,
+    probing: { what: 'gives up this try', at: heardAt + settings.probeDeadlineMs },
+    recovering: { what: 'looks for callbacks again', at: heardAt + settings.stallRetryMs },
   }
+  return steps[state] ?? null
 }
 
 export function describeWebhook(snapshot: WebhookSnapshot): ActorFacts {
@@ -144,14 +136,10 @@ export interface ChartState {
 }
 
 export const charts = {
-  account: chartOf(accountMachine),
-  webhook: chartOf(webhookMachine),
-  connectToken: chartOf(connectTokenMachine),
+  account: stateOf(accountMachine.root),
+  webhook: stateOf(webhookMachine.root),
+  connectToken: stateOf(connectTokenMachine.root),
 } as const
-
-function chartOf({ root }: AnyStateMachine): ChartState {
-  return stateOf(root)
-}
 
 /** The part of XState's definition of a transition that is used here. */
 interface Transition {

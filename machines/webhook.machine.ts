@@ -17,7 +17,7 @@
  * records: calls `report` with the health until it succeeds. It never delays work.
  */
 import type { SnapshotFrom } from 'xstate'
-import type { Activation, Adoption, DeliveryFailure, ProbeOutput } from './events.ts'
+import type { Activation, Adoption, DeliveryFailure, ProbeOutput, WebhookEmitted } from './events.ts'
 import { recordStates } from './records.ts'
 import { startWebhookContext, webhookChart, type WebhookContext, webhookReportOf } from './webhook.rules.ts'
 
@@ -36,8 +36,7 @@ const activate = { type: 'activate', params: activation } as const
 const adopt = { type: 'adopt', params: ({ event }: ActionArgs<Adoption>) => event } as const
 const failRow = { type: 'failRow', params: failure } as const
 const stalled = { target: 'waiting', actions: { type: 'stall', params: { lostMs: 0 } } } as const
-const announce = <T extends 'failing' | 'abandoned' | 'gone' | 'recovered'>(news: T) =>
-  ({ type: 'announce', params: { news } }) as const
+const announce = <T extends WebhookEmitted['type']>(news: T) => ({ type: 'announce', params: { news } }) as const
 const gone = {
   guard: 'isInactive',
   target: '#webhook.running.work.paused',

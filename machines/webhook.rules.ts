@@ -24,6 +24,7 @@ import type {
 } from './events.ts'
 import {
   callbackActor,
+  heard,
   nothingRecorded,
   promiseActor,
   type Recorded,
@@ -90,10 +91,6 @@ export function startWebhookContext({ now, ...input }: WebhookMachineInput): Web
     ...nothingRecorded,
     report: null,
   }
-}
-
-function heard(context: WebhookContext, at: number): Part {
-  return { heardAt: Math.max(context.heardAt, at) }
 }
 
 function afterDelivered(context: WebhookContext, at: number): Part {

@@ -1,5 +1,4 @@
 /** Developers' work on webhooks: create, edit, remove, rotate secrets, send a sample, redeliver. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseDurations } from '../config.ts'
 import { AppError, badParameter, checkLimit, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
@@ -8,7 +7,7 @@ import { currentSecret, keptSecrets, onlySecret, openSecrets, rotated, sealSecre
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
-import { createExclusiveByKey } from '../waits.ts'
+import { createExclusiveByKey, withinTime } from '../waits.ts'
 import type { Actors } from './actors.ts'
 import type { Attempts } from './attempts.ts'
 import { newRow } from './callbacks.ts'
@@ -20,20 +19,15 @@ import { dated } from './targets.ts'
 import type { WebhookParts } from './parts.ts'
 
 /** Input of create and edit. undefined = unchanged, null or '' = removed. A bad pattern throws `bad_request`. */
-export interface WebhookInput {
-  readonly callbackUrl?: string
-  readonly failureNotifUrl?: string | null
+export interface WebhookInput extends Partial<Pick<WebhookRecord, PlainField>> {
   /** Waits between attempts as in the configuration: at most 20, each 1s to 7d. `active` makes the actor use them. */
   readonly retrySchedule?: string | null
-  readonly active?: boolean
   readonly filters?: { readonly [K in keyof WebhookFilters]?: string | null }
-  readonly includeBody?: boolean
-  readonly bodyType?: string | null
-  readonly includeHeader?: '1' | 'raw' | null
-  readonly receiveAllChanges?: boolean
-  readonly receiveDrafts?: boolean
-  readonly receiveHistorical?: boolean
 }
+
+type PlainField =
+  | ('callbackUrl' | 'failureNotifUrl' | 'active' | 'includeBody' | 'bodyType' | 'includeHeader')
+  | ('receiveAllChanges' | 'receiveDrafts' | 'receiveHistorical')
 
 type Owner = Pick<WebhookRecord, 'developerId' | 'userId' | 'version'>
 
@@ -274,15 +268,17 @@ function checkActive(deps: AdminDeps, webhook: WebhookRecord): void {
 
 /** A channel releases a row a moment after its result is stored. */
 const throughMs = 2_000
-const lookMs = 20
 
 /** The row is being sent, perhaps again for another call. */
 async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Promise<boolean> {
-  const isSending = (): boolean => actors.channel(row.channelId)?.isUnderWay(row.id) === true
-  if (!isSending()) return false
-  const giveUpAt = performance.now() + (row.state === 'pending' ? 0 : throughMs)
-  while (isSending() && performance.now() < giveUpAt) await sleep(lookMs)
-  return isSending() || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
+  const channel = actors.channels.get(row.channelId)
+  if (channel?.isUnderWay(row.id) !== true) return false
+  if (row.state !== 'pending')
+    await withinTime(
+      throughMs,
+      channel.finished(({ id }) => id === row.id),
+    )
+  return channel.isUnderWay(row.id) || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
 }
 
 /** `conflict` for a row of a paused webhook. Failure notices and other callbacks to bare URLs have own channels. */
@@ -301,7 +297,7 @@ async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
     return count
   }
   const waiting = row.state === 'pending' ? await deps.store.outbox.get(row.id) : null
-  if (waiting === null) deps.actors.reread(row.channelId)
+  if (waiting === null) deps.actors.wake(row.channelId)
   else deps.actors.sendNow(waiting)
   return count
 }

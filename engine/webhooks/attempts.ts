@@ -149,7 +149,6 @@ function countsFrom({ countsAt = 0, dueAt }: OutboxRecord): number {
   return Math.max(countsAt, dueAt)
 }
 
-/** Records the attempt without counting it. */
 function uncountedResult({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
   const nextAt = Math.min(countsFrom(row), now() + config.MAILROOM_WEBHOOK_PROBE)
   const dueAt = Math.max(row.dueAt, nextAt)
@@ -242,11 +241,10 @@ export function resultOf(
   return dueAt < countsAt ? { ...next, countsAt } : next
 }
 
+type Scheduled = Pick<AttemptsDeps, 'config' | 'targets'>
+
 /** The webhook's own retry schedule in ms, or the configured schedule, as for bare URLs and failure notices. */
-export function scheduleOf(
-  { config, targets }: Pick<AttemptsDeps, 'config' | 'targets'>,
-  channelId: string,
-): readonly number[] {
+export function scheduleOf({ config, targets }: Scheduled, channelId: string): readonly number[] {
   const own = targets.get(channelId)?.webhook.retryScheduleMs ?? []
   return own.length > 0 ? own : config.MAILROOM_WEBHOOK_SCHEDULE
 }

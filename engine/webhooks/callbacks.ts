@@ -82,20 +82,20 @@ function accountRow(
 
 /**
  * A webhook's `failure` became true: one row per failure version. Without a failure_notif_url the row is skipped, for
- * the delivery log. `last`: the row that failed last, which names the user for an application's webhook.
+ * the delivery log. `last`: the row whose attempt ended last, which names the user for an application's webhook.
  */
 export function failureRow(
   webhook: WebhookRecord,
   news: { readonly version: number; readonly message: string; readonly at: number },
-  last: Pick<OutboxRecord, 'userId' | 'accountId'>,
+  last: Pick<OutboxRecord, 'userId' | 'accountId'> | null,
 ): OutboxRecord {
   const url = webhook.failureNotifUrl ?? ''
   const row = urlRow({
     kind: 'failure',
     url,
     developerId: webhook.developerId,
-    userId: webhook.userId ?? last.userId,
-    accountId: last.accountId,
+    userId: webhook.userId ?? last?.userId ?? null,
+    accountId: last?.accountId ?? null,
     webhookId: webhook.id,
     event: `failure:${webhook.id}:${news.version}`,
     data: { webhook_id: webhook.id, data: news.message },
@@ -140,7 +140,6 @@ export function messageRow(
 
 const noFacts: EventFacts = { first: false, path: '', folderId: '', uid: 0, flags: [], folders: [] }
 
-/** The event's facts from an outbox row's data. */
 export function readEventFacts(data: OutboxRecord['data']): EventFacts {
   return { ...noFacts, ...data }
 }

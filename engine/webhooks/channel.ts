@@ -41,7 +41,6 @@ export class Channel {
   readonly #deps: ChannelDeps
   readonly queue: DeliveryQueue
   readonly #underWay = new Set<Promise<unknown>>()
-  /** Rows under way, by id. */
   readonly #sending = new Map<string, OutboxRecord>()
   /** Counts the results of rows sent by `sendNow`: a read that began before such a result is out of date. */
   #sendNowEnds = 0
@@ -104,14 +103,18 @@ export class Channel {
   /** After a change of slots: forgets the rows in memory, and waits until no row of a lost slot is under way. */
   async renew(isShed: (row: OutboxRecord) => boolean): Promise<void> {
     if (this.#running) this.#restart(true)
-    while (this.#sending.values().some(isShed)) await Promise.race(this.#underWay)
+    await this.finished(isShed)
+  }
+
+  /** Resolves when none of these rows is under way. */
+  async finished(isMeant: (row: OutboxRecord) => boolean): Promise<void> {
+    while (this.#sending.values().some(isMeant)) await Promise.race(this.#underWay)
   }
 
   isBusy(): boolean {
     return this.#underWay.size > 0
   }
 
-  /** Resolves when no row is under way. */
   async settled(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }

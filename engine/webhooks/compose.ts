@@ -17,7 +17,7 @@ import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
 import { currentSecret, openSecrets, validSecrets } from '../secrets/list.ts'
 import type { SigningKeys, Unsigned } from './envelope.ts'
-import type { EventFacts, KnownFacts, Matcher, MessageEvent } from './match.ts'
+import type { KnownFacts, Matcher, MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
 import { createReadAhead, type ReadAhead } from './read-ahead.ts'
 import { lookUpThread } from './targets.ts'
@@ -66,7 +66,7 @@ export function createComposer(parts: WebhookParts) {
       if (row.kind !== 'message') return composePlain(deps, row)
       const job = await jobOf(deps, row)
       if ('kind' in job) return job
-      const { body } = unsigned(deps, job, readEventFacts(row.data), namedOnly(job.webhook))
+      const { body } = unsigned(deps, job, namedOnly(job.webhook))
       return { kind: 'send', url: job.webhook.callbackUrl, body }
     },
     /** `removed`: the developer is gone. `revoked`: the developer's key is revoked, callbacks wait. */
@@ -170,21 +170,19 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   const { row, webhook, message, matcher } = job
   const searched = matcher.bodySearch !== null
   const gone = message.placements.length === 0
-  const facts = readEventFacts(row.data)
-  if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
+  if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, null)
   if (gone && message.gone.length === 0)
     return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
   // The index does not say yet that the message was deleted: it may be on its way to another folder.
-  if (gone) return withoutContents(deps, job, facts, new AppError('account_unavailable', 'it has left its folder'))
+  if (gone) return withoutContents(deps, job, new AppError('account_unavailable', 'it has left its folder'))
   const owner = { developerId: row.developerId, part: row.channelId }
-  const bytes = memoryFor(deps, message, webhook, searched)
-  const release = await deps.budget.take('contents', owner, bytes)
+  const release = await deps.budget.take('contents', owner, memoryFor(deps, job))
   if (release === null) {
     const reason = 'waiting for memory: large callbacks are under way'
     return { kind: 'postpone', until: deps.now() + noRoomMs, reason }
   }
   try {
-    const composed = await withContents(deps, job, facts)
+    const composed = await withContents(deps, job)
     if (composed.kind === 'send') return { ...composed, release }
     release()
     return composed
@@ -194,25 +192,18 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   }
 }
 
-async function withContents(deps: PayloadDeps, job: MessageJob, facts: EventFacts): Promise<Composed> {
+async function withContents(deps: PayloadDeps, job: MessageJob): Promise<Composed> {
   try {
-    const { bodySearch } = job.matcher
-    const wanted = bodySearch === null ? null : { search: bodySearch, owner: job.webhook.developerId }
-    await deps.ahead?.read(job.message, job.behind ?? [], job.webhook, wanted !== null)
-    const read = await readContents(deps, job.message, job.webhook, wanted)
+    await deps.ahead?.read(job, job.behind ?? [])
+    const read = await readContents(deps, job)
     deps.waits.delete(waitKey(job))
-    return await decide(deps, job, facts, read)
+    return await decide(deps, job, read)
   } catch (error) {
-    return withoutContents(deps, job, facts, error)
+    return withoutContents(deps, job, error)
   }
 }
 
-async function withoutContents(
-  deps: PayloadDeps,
-  job: MessageJob,
-  facts: EventFacts,
-  error: unknown,
-): Promise<Composed> {
+async function withoutContents(deps: PayloadDeps, job: MessageJob, error: unknown): Promise<Composed> {
   const { code, message: reason, fault, retryable } = toAppError(error)
   // A passing fault of Mailroom says nothing about the mailbox: the channel tries the row again.
   if (fault === 'us' && retryable) throw error
@@ -225,7 +216,7 @@ async function withoutContents(
     return { kind: 'postpone', until: deps.now() + wait, reason: `waiting for the body: ${reason}` }
   }
   if (search) return { kind: 'skip', reason: `body_search: the body could not be read (${reason})` }
-  return decide(deps, job, facts, null)
+  return decide(deps, job, null)
 }
 
 function waitKey({ webhook, account }: MessageJob): string {
@@ -239,15 +230,10 @@ function waitedFor({ waits, now }: PayloadDeps, job: MessageJob): number {
   return now() - since
 }
 
-async function decide(
-  deps: PayloadDeps,
-  job: MessageJob,
-  facts: EventFacts,
-  read: ReadContents | null,
-): Promise<Composed> {
+async function decide(deps: PayloadDeps, job: MessageJob, read: ReadContents | null): Promise<Composed> {
   const { row, webhook, message } = job
   if (row.data['undecided'] === true) {
-    const event: MessageEvent = { ...facts, kind: row.event ?? 'received' }
+    const event: MessageEvent = { ...readEventFacts(row.data), kind: row.event ?? 'received' }
     const body = read?.body ?? null
     const known = { ...(body === null ? {} : { body }), ...(await job.thread()), folderName: job.folderName }
     const judged = await judgeAtLength(deps.searches, job, event, message, known)
@@ -255,15 +241,16 @@ async function decide(
     if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
   }
   const contents = read?.contents ?? namedOnly(webhook)
-  return { kind: 'send', url: webhook.callbackUrl, ...unsigned(deps, job, facts, contents) }
+  return { kind: 'send', url: webhook.callbackUrl, ...unsigned(deps, job, contents) }
 }
 
-function unsigned({ baseUrl }: PayloadDeps, job: MessageJob, facts: EventFacts, contents: Contents): Unsigned {
+function unsigned({ baseUrl }: PayloadDeps, job: MessageJob, contents: Contents): Unsigned {
   const { row, webhook } = job
   const folderFilters = webhook.filters.folderAdded !== undefined || webhook.filters.folderRemoved !== undefined
   const more = {
     ...(row.lane === 0 && row.kind === 'message' ? { sequence: row.seq } : {}),
     ...(webhook.receiveAllChanges || folderFilters ? { event: row.event } : {}),
   }
+  const facts = readEventFacts(row.data)
   return messageCallback({ ...job, baseUrl: baseUrl(), facts, contents }, more)
 }

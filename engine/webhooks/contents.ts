@@ -12,7 +12,7 @@ import { decodeTransfer } from '../messages/transfer-encoding.ts'
 import type { AttachmentRecord, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
 import type { Contents } from './message-data.ts'
 import { type GivenText, jsonPrefix, leastOf } from './envelope.ts'
-import { type BodySearch, mostCost, type Finding } from './match.ts'
+import { type BodySearch, type Finding, type Matcher, mostCost } from './match.ts'
 import type { Mail, WebhookParts } from './parts.ts'
 import { type Found, isIn, type PartRead, textOf, type TextPart } from './searches.ts'
 
@@ -56,13 +56,41 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
     }
   }
 
+  async function readStream(part: TextPart, most: number): Promise<PartRead> {
+    const stream = await mail.streamPart(message, part.section, part.encoding)
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > most) break
+      if (performance.now() > until) throw new AppError('timeout', 'the mail server was too slow to give the text')
+    }
+    const whole = length <= most && stream.short !== true
+    return { part, bytes: Buffer.concat(chunks, Math.min(length, most)), whole }
+  }
+
+  /** An attached file's charset stands in its part's MIME header, which is read only for bytes that are not UTF-8. */
+  async function charsetOf(part: TextPart, bytes: Uint8Array): Promise<BodyPartRecord['charset']> {
+    if (part.attached !== true || isUtf8(bytes)) return part.charset
+    const section = `${part.section}.MIME`
+    try {
+      const found = await mail.fetchParts(message, [section], mimeBytes)
+      return readHeaders(found.get(section) ?? Buffer.alloc(0)).charset
+    } catch (error) {
+      // Some servers do not give a part's MIME header.
+      if (isAppError(error, 'not_found') || isAppError(error, 'server_refused')) return null
+      throw error
+    }
+  }
+
   /** Reads at most `most` bytes. Throws `timeout` after `withinMs`. */
   return async (part: TextPart, most: number): Promise<PartRead> => {
     if (!early.has(part.section)) await fetchPack(part)
     const known = early.get(part.section)
     early.delete(part.section)
-    const read = firstOf(known ?? (await readStream(mail, message, part, most, until)), most)
-    const charset = await charsetOf(mail, message, part, read.bytes)
+    const read = firstOf(known ?? (await readStream(part, most)), most)
+    const charset = await charsetOf(part, read.bytes)
     return { ...read, part: { ...part, charset } }
   }
 }
@@ -78,52 +106,15 @@ function packOf(parts: readonly TextPart[]): TextPart[] {
   return pack
 }
 
-async function readStream(
-  mail: Mail,
-  message: MessageRecord,
-  part: TextPart,
-  most: number,
-  until: number,
-): Promise<PartRead> {
-  const stream = await mail.streamPart(message, part.section, part.encoding)
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > most) break
-    if (performance.now() > until) throw new AppError('timeout', 'the mail server was too slow to give the text')
-  }
-  return { part, bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most && stream.short !== true }
-}
-
-/** An attached file's charset stands in its part's MIME header, which is read only for bytes that are not UTF-8. */
-async function charsetOf(
-  mail: Mail,
-  message: MessageRecord,
-  part: TextPart,
-  bytes: Uint8Array,
-): Promise<BodyPartRecord['charset']> {
-  if (part.attached !== true || isUtf8(bytes)) return part.charset
-  const section = `${part.section}.MIME`
-  try {
-    const found = await mail.fetchParts(message, [section], mimeBytes)
-    return readHeaders(found.get(section) ?? Buffer.alloc(0)).charset
-  } catch (error) {
-    // Some servers do not give a part's MIME header.
-    if (isAppError(error, 'not_found') || isAppError(error, 'server_refused')) return null
-    throw error
-  }
-}
-
 export type ReadDeps = Pick<WebhookParts, 'config' | 'mail' | 'pace' | 'searches'>
 
-export type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
+type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
 
-export interface ReadContents {
-  readonly contents: Contents
-  /** Result of body_search; null = there was no search. */
-  readonly body: Finding | null
+/** A message, and the webhook that wants its contents or searches them. */
+export interface Wanted {
+  readonly message: MessageRecord
+  readonly webhook: Wishes & Pick<WebhookRecord, 'developerId'>
+  readonly matcher: Pick<Matcher, 'bodySearch'>
 }
 
 /** Contents without a read: bodies are listed without their texts. `truncated` when the webhook wants contents. */
@@ -135,51 +126,39 @@ export function wantsContents(wishes: Wishes): boolean {
   return wishes.includeBody || wishes.includeHeader !== null
 }
 
-/** A search and its developer (`owner`): a developer's searches wait for each other only. */
-export interface OwnedSearch {
-  readonly search: BodySearch
-  readonly owner: string
-}
+export type ReadContents = Awaited<ReturnType<typeof readContents>>
 
-export async function readContents(
-  deps: ReadDeps,
-  message: MessageRecord,
-  wishes: Wishes,
-  search: OwnedSearch | null,
-): Promise<ReadContents> {
-  const { texts, body } = await readTexts(deps, message, wishes, search)
-  const headers = await readHeaderBlock(deps.mail, message, wishes.includeHeader)
-  const given = { texts: wishes.includeBody ? texts : null, ...(headers === undefined ? {} : { headers }) }
-  return { contents: { ...given, truncated: false }, body }
+/** `body`: the result of body_search; null = there was no search. */
+export async function readContents(deps: ReadDeps, wanted: Wanted) {
+  const { texts, body } = await readTexts(deps, wanted)
+  const headers = await readHeaderBlock(deps.mail, wanted)
+  const contents: Contents = { texts: wanted.webhook.includeBody ? texts : null, headers, truncated: false }
+  return { contents, body }
 }
 
 /** The parts for the callback. text/plain comes first and takes the most room. */
-function givenParts(message: MessageRecord, { includeBody, bodyType }: Wishes): TextPart[] {
+function givenParts({ message, webhook: { includeBody, bodyType } }: Wanted): TextPart[] {
   if (!includeBody) return []
   return textParts({ ...message, attachments: [] }).filter(({ type }) => bodyType === null || type === bodyType)
 }
 
-function partsToRead(message: MessageRecord, wishes: Wishes, searched: boolean): readonly TextPart[] {
-  return searched ? textParts(message) : givenParts(message, wishes)
+function partsToRead(wanted: Wanted): readonly TextPart[] {
+  return wanted.matcher.bodySearch === null ? givenParts(wanted) : textParts(wanted.message)
 }
 
 /** The parts that a callback reads in its first command. */
-export function earlyParts(message: MessageRecord, wishes: Wishes, searched: boolean): readonly BodyPartRecord[] {
-  return packOf(partsToRead(message, wishes, searched))
+export function earlyParts(wanted: Wanted): readonly BodyPartRecord[] {
+  return packOf(partsToRead(wanted))
 }
 
-/** The order does not depend on `wishes`, so that the search reaches its limit at the same place. */
-async function readTexts(
-  deps: ReadDeps,
-  message: MessageRecord,
-  wishes: Wishes,
-  search: OwnedSearch | null,
-): Promise<{ readonly texts: GivenText[]; readonly body: Finding | null }> {
-  const given = givenParts(message, wishes)
+/** The order does not depend on the webhook's wishes, so that the search reaches its limit at the same place. */
+async function readTexts(deps: ReadDeps, wanted: Wanted) {
+  const given = givenParts(wanted)
   const isGiven = new Set(given.map(({ section }) => section))
-  const parts = partsToRead(message, wishes, search !== null)
-  const readPart = createTextReader(deps.mail, message, parts, deps.config.MAILROOM_COMMAND_TIMEOUT * 3)
-  const hunt = search === null ? null : createHunt(search, deps)
+  const parts = partsToRead(wanted)
+  const readPart = createTextReader(deps.mail, wanted.message, parts, deps.config.MAILROOM_COMMAND_TIMEOUT * 3)
+  const { bodySearch } = wanted.matcher
+  const hunt = bodySearch === null ? null : createHunt(bodySearch, wanted.webhook.developerId, deps)
   const texts: GivenText[] = []
   const giveMax = deps.config.MAILROOM_WEBHOOK_PAYLOAD_MAX
   let room = giveMax
@@ -224,7 +203,7 @@ const stepsToRead = 4
  * Searches part by part, so that only one part is in memory. Small texts are searched in this thread, large texts in a
  * worker. Size, cost and time are bounded for the message as a whole.
  */
-function createHunt({ search, owner }: OwnedSearch, { config, searches }: ReadDeps) {
+function createHunt(search: BodySearch, developerId: string, { config, searches }: ReadDeps) {
   let left = config.MAILROOM_BODY_SEARCH_MAX
   let [costLeft, msLeft] = [mostCost, searches.withinMs]
   let found: string | null = null
@@ -238,7 +217,7 @@ function createHunt({ search, owner }: OwnedSearch, { config, searches }: ReadDe
       return { kind: 'found', answer: await isIn(search, hay.part, decode(hay)), tookMs: 0 }
     }
     const task = { ...hay, kind: 'text', bytes: new Uint8Array(hay.bytes), wanted: search.wanted } as const
-    const answer = await searches.run(owner, task, Math.max(1, msLeft))
+    const answer = await searches.run(developerId, task, Math.max(1, msLeft))
     if (answer.kind === 'found') msLeft -= answer.tookMs
     return answer
   }
@@ -266,14 +245,10 @@ function createHunt({ search, owner }: OwnedSearch, { config, searches }: ReadDe
   }
 }
 
-async function readHeaderBlock(
-  mail: Mail,
-  message: MessageRecord,
-  how: WebhookRecord['includeHeader'],
-): Promise<Contents['headers']> {
-  if (how === null) return undefined
+async function readHeaderBlock(mail: Mail, { message, webhook }: Wanted): Promise<Contents['headers']> {
+  if (webhook.includeHeader === null) return undefined
   const block = await mail.fetchHeaders(message)
-  if (how === 'raw') return headerBlockText(block)
+  if (webhook.includeHeader === 'raw') return headerBlockText(block)
   return Object.fromEntries(Object.entries(headerObject(block)).map(([name, values]) => [canonicalName(name), values]))
 }
 
@@ -281,17 +256,13 @@ async function readHeaderBlock(
 const heldTimes = 8
 
 /** Memory of a read, in bytes, from the sizes that the server gave for the message. */
-export function memoryFor(
-  { config }: Pick<ReadDeps, 'config'>,
-  message: MessageRecord,
-  wishes: Wishes,
-  searched: boolean,
-): number {
+export function memoryFor({ config }: Pick<ReadDeps, 'config'>, wanted: Wanted): number {
+  const { message, webhook, matcher } = wanted
   const sizeOf = (parts: readonly BodyPartRecord[]): number => parts.reduce((sum, { size }) => sum + size, 0)
   const texts = textParts(message)
-  const given = Math.min(sizeOf(givenParts(message, wishes)), config.MAILROOM_WEBHOOK_PAYLOAD_MAX)
-  const hunted = searched ? Math.min(sizeOf(texts), config.MAILROOM_BODY_SEARCH_MAX) : 0
-  const headers = wishes.includeHeader === null ? 0 : Math.max(0, message.size - sizeOf(texts))
+  const given = Math.min(sizeOf(givenParts(wanted)), config.MAILROOM_WEBHOOK_PAYLOAD_MAX)
+  const hunted = matcher.bodySearch === null ? 0 : Math.min(sizeOf(texts), config.MAILROOM_BODY_SEARCH_MAX)
+  const headers = webhook.includeHeader === null ? 0 : Math.max(0, message.size - sizeOf(texts))
   return heldTimes * (Math.max(given, hunted) + Math.min(headers, headersMost))
 }
 const headersMost = 4 * 1_048_576

@@ -37,10 +37,7 @@ export interface Unsigned {
   readonly texts: readonly LinkedText[] | null
 }
 
-export interface SignedCallback {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
-}
+export type SignedCallback = Awaited<ReturnType<typeof signCallback>>
 
 export const userAgent = 'Mailroom (+webhook)'
 
@@ -49,7 +46,7 @@ export async function signCallback(
   unsigned: Unsigned,
   keys: SigningKeys,
   { now, maxBytes, pace }: { readonly now: number; readonly maxBytes: number; readonly pace: Pace },
-): Promise<SignedCallback> {
+) {
   const signature = bodySignature(keys.apiSecret, now)
   const bytes = total((unsigned.texts ?? []).map((text) => text.bytes))
   const text = await pace(bytes, () => serialize(unsigned, signature, maxBytes))

@@ -44,15 +44,6 @@ export interface DryRunRow {
   readonly verdicts: readonly FilterVerdict[]
 }
 
-export interface Explanation {
-  /** The message's events. */
-  readonly changes: readonly ChangeRecord[]
-  /** The filters let a callback of the message out. */
-  readonly matched: boolean
-  readonly verdicts: readonly FilterVerdict[]
-  readonly deliveries: readonly OutboxRecord[]
-}
-
 interface Question extends WebhookParts {
   readonly target: Target
   readonly asking: Asking
@@ -112,7 +103,8 @@ const mostDeliveries = 100
 /** Messages of an account with the same Message-ID. Some senders repeat one in every message. */
 const mostSameId = 100
 
-async function explain(question: Question, account: AccountRecord, message: MessageRecord): Promise<Explanation> {
+/** The message's events, its callbacks, and the verdicts. `matched`: the filters let a callback of the message out. */
+async function explain(question: Question, account: AccountRecord, message: MessageRecord) {
   const { store, target } = question
   const changes = await store.changes.ofMessage(account.id, message.id)
   const query = { webhookId: target.webhook.id, accountId: account.id, messageId: message.id }
@@ -346,17 +338,17 @@ const noContents = { includeBody: false, bodyType: null, includeHeader: null }
 /** body_search as before a callback, if the webhook has this filter. The finding may stay undecided, with a reason. */
 async function searchBody(question: Question, { userId }: AccountRecord, message: MessageRecord): Promise<KnownFacts> {
   const { target, asking, budget } = question
-  const { bodySearch } = target.matcher
-  if (bodySearch === null) return {}
+  if (target.matcher.bodySearch === null) return {}
   if (asking.texts === false) return undecided('the text is not read for this answer')
   asking.reads(userId)
   const { developerId } = target.webhook
-  const bytes = memoryFor(question, message, noContents, true)
+  const wanted = { message, matcher: target.matcher, webhook: { ...target.webhook, ...noContents } }
+  const bytes = memoryFor(question, wanted)
   // All questions of a developer share one part of the budget.
   const release = await budget.take('contents', { developerId, part: 'searches' }, bytes)
   if (release === null) return undecided('not searched: many large messages are being read; ask again')
   try {
-    const { body } = await readContents(question, message, noContents, { search: bodySearch, owner: developerId })
+    const { body } = await readContents(question, wanted)
     return body === null ? {} : { body }
   } catch (error) {
     const { fault, message: reason } = toAppError(error)

@@ -27,25 +27,18 @@ type Works = ReturnType<typeof createWorks>
 
 export function createWebhooks(deps: WebhooksDeps) {
   const works = createWorks(deps)
-  const { parts, actors, composer } = works
-  const streams = createStreams(deps.log)
+  const { parts, actors, composer, streams } = works
   /** Adds the next attempt of a blocked callback when the chart itself has no timer. */
   const timed = <T extends PoolFacts>(facts: T): T => {
-    const at = facts.next === null ? actors.channel(facts.id)?.queue.nextRelease() : null
+    const at = facts.next === null ? actors.channels.get(facts.id)?.queue.nextRelease() : null
     return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
   }
   return {
     ...createAdmin({ ...parts, ...works }),
     ...createQuestions(parts),
-    ...createListener(works, streams.notify),
-    /** Starts the webhooks of these slots. */
-    gained: (slots: readonly number[]) => gained(works, slots),
-    /** Ends the webhooks of these slots. */
-    shed: (slots: readonly number[]) => shed(works, slots),
-    /** Another node has made, changed or removed the webhook. */
-    rereadWebhook: (webhookId: string) => rereadWebhook(works, webhookId),
-    rereadChannel: (channelId: string) => works.actors.reread(channelId),
-    stopAll: () => stopAll(works),
+    ...createListener(works),
+    ...createLife(works),
+    rereadChannel: (channelId: string) => actors.wake(channelId),
     /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
     preview: composer.preview,
     /** The developer's secret was changed, or its key was revoked or restored: waiting callbacks are tried at once. */
@@ -82,13 +75,11 @@ export function createWebhooks(deps: WebhooksDeps) {
 
 /**
  * Why a callback waits. `receiver`: the receiver fails, one callback is tried at `until`. `callback`: an earlier
- * callback of the account is blocked until `until`.
+ * callback of the account (its id is `callback`) is blocked until `until`.
  */
 export interface Waits {
   readonly behind: 'receiver' | 'callback' | 'schedule' | 'turn'
-  /** Id of the earlier callback. */
   readonly callback: string | null
-  /** Milliseconds since 1970. */
   readonly until: number | null
 }
 
@@ -97,7 +88,7 @@ function waitsOf(actors: Actors, row: OutboxRecord): Waits {
   const held = ['probing', 'waiting', 'resting'].find((tag) => facts?.tags.includes(tag))
   const triedAt = held === 'probing' ? null : (facts?.next?.at ?? null)
   if (held !== undefined) return { behind: 'receiver', callback: null, until: triedAt }
-  const wait = actors.channel(row.channelId)?.queue.waitOf(row)
+  const wait = actors.channels.get(row.channelId)?.queue.waitOf(row)
   if (wait == null) return { behind: 'turn', callback: null, until: null }
   const isOwn = wait.id === row.id
   return { behind: isOwn ? 'schedule' : 'callback', callback: isOwn ? null : wait.id, until: wait.dueAt }
@@ -115,9 +106,9 @@ function createWorks(deps: WebhooksDeps) {
     searches: new Searches(config.MAILROOM_FILTER_TIMEOUT, config.MAILROOM_BODY_SEARCH_MAX),
     now,
     random,
-    reread: (channelId) => actors.reread(channelId),
+    reread: (channelId) => actors.wake(channelId),
     rereadAll: (channelId) => {
-      actors.reread(channelId)
+      actors.wake(channelId)
       tell({ what: 'channel', id: channelId })
     },
     // A user's webhooks are on the user's node alone.
@@ -135,62 +126,63 @@ function createWorks(deps: WebhooksDeps) {
   const history = new History(parts)
   const redeliveries = createRedeliveries(parts)
   const resends = createResends(parts)
-  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, hasShared: false }
+  const streams = createStreams(log)
+  return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, streams }
 }
 
-/** An application's webhooks are loaded with the first slots. */
-async function gained(works: Works, slots: readonly number[]): Promise<void> {
-  const { parts, actors, redeliveries, history } = works
-  const { targets, store } = parts
-  const wanted = works.hasShared ? slots : [sharedSlot, ...slots]
-  for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
-  works.hasShared = true
-  for (const channelId of await store.outbox.channels()) actors.reread(channelId)
-  redeliveries.startAll()
-  await history.startAll()
-}
-
-async function shed({ parts, actors, redeliveries }: Works, slots: readonly number[]): Promise<void> {
-  const { targets, config } = parts
-  const gone = new Set(slots)
-  const ids = targets.all().flatMap(({ webhook: { id, userId } }) => (userId && gone.has(slotOf(userId)) ? [id] : []))
-  for (const id of ids) targets.remove(id)
-  await Promise.all(ids.map((id) => redeliveries.stop(id)))
-  await actors.shed(ids, config.MAILROOM_SHUTDOWN_TIMEOUT)
-}
-
-async function rereadWebhook({ parts, actors, history }: Works, id: string): Promise<void> {
-  const { targets, store } = parts
-  const before = targets.get(id)?.webhook
-  const webhook = await store.webhooks.get(id)
-  if (actors.health.isEnding(id)) return
-  if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
-    targets.remove(id)
-    await actors.remove(id)
-    return
+/** The webhooks of this node, from slot to slot. */
+function createLife({ parts, http, recorder, actors, history, redeliveries, resends }: Works) {
+  const { targets, store, config, searches } = parts
+  let hasShared = false
+  return {
+    /** Starts the webhooks of these slots. An application's webhooks are loaded with the first slots. */
+    async gained(slots: readonly number[]): Promise<void> {
+      const wanted = hasShared ? slots : [sharedSlot, ...slots]
+      for (const id of await targets.load(slots.length === slotCount ? undefined : wanted)) actors.start(id)
+      hasShared = true
+      for (const channelId of await store.outbox.channels()) actors.wake(channelId)
+      redeliveries.startAll()
+      await history.startAll()
+    },
+    /** Ends the webhooks of these slots. */
+    async shed(slots: readonly number[]): Promise<void> {
+      const gone = new Set(slots)
+      const all = targets.all().map(({ webhook }) => webhook)
+      const ids = all.flatMap(({ id, userId }) => (userId && gone.has(slotOf(userId)) ? [id] : []))
+      for (const id of ids) targets.remove(id)
+      await Promise.all(ids.map((id) => redeliveries.stop(id)))
+      await actors.shed(ids, config.MAILROOM_SHUTDOWN_TIMEOUT)
+    },
+    /** Another node has made, changed or removed the webhook. */
+    async rereadWebhook(id: string): Promise<void> {
+      const before = targets.get(id)?.webhook
+      const webhook = await store.webhooks.get(id)
+      if (actors.health.ending.has(id)) return
+      if (webhook === null || (webhook.userId !== null && !store.nodes.owns(webhook.userId))) {
+        targets.remove(id)
+        await actors.remove(id)
+        return
+      }
+      targets.put(webhook)
+      if (before === undefined) actors.start(id)
+      else if (before.active && !webhook.active) actors.deactivate(id)
+      else if (webhook.active && !before.active) actors.activate(id)
+      await actors.health.read(webhook)
+      await history.startFor(webhook)
+    },
+    async stopAll(): Promise<void> {
+      const withinMs = config.MAILROOM_SHUTDOWN_TIMEOUT
+      await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
+      await searches.close()
+      await actors.stopAll(withinMs)
+      await recorder.close(withinMs)
+      await http.close()
+    },
   }
-  targets.put(webhook)
-  if (before === undefined) actors.start(id)
-  else if (before.active && !webhook.active) actors.deactivate(id)
-  else if (webhook.active && !before.active) actors.activate(id)
-  await actors.health.read(webhook)
-  await history.startFor(webhook)
-}
-
-async function stopAll({ parts, http, recorder, actors, history, redeliveries, resends }: Works): Promise<void> {
-  const withinMs = parts.config.MAILROOM_SHUTDOWN_TIMEOUT
-  await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
-  await parts.searches.close()
-  await actors.stopAll(withinMs)
-  await recorder.close(withinMs)
-  await http.close()
 }
 
 /** The listener for changes of the email accounts. */
-function createListener(
-  { parts, actors, history, composer }: Works,
-  notify: (accountId: string) => void,
-): ChangeListener {
+function createListener({ parts, actors, history, composer, streams }: Works): ChangeListener {
   const { store, targets, now } = parts
   return {
     plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
@@ -198,7 +190,7 @@ function createListener(
     readAhead: composer.readNew,
     stored(accountId, outbox, changes) {
       if (outbox.length > 0) actors.dispatch(outbox)
-      if (changes.length > 0) notify(accountId)
+      if (changes.length > 0) streams.notify(accountId)
     },
     async planStatus(account, transition) {
       const developer = account.statusCallbackUrl === null ? await store.developers.get(account.developerId) : null
@@ -211,7 +203,7 @@ function createListener(
       if (row !== null) {
         await store.outbox.enqueue([row])
         // The row may be unsent from an earlier call whose answer was lost.
-        actors.reread(row.channelId)
+        actors.wake(row.channelId)
       }
       history.accountReady(account)
     },

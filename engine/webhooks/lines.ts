@@ -66,7 +66,6 @@ export class DeliveryQueue {
     this.#unread = true
   }
 
-  /** true = a row can be taken. */
   isReady(): boolean {
     return (this.#ready(0) ?? this.#ready(1)) !== undefined
   }

@@ -18,6 +18,7 @@ import { answeredIds, threadIds } from '../messages/threads.ts'
 import type {
   Address,
   ChangeKind,
+  ChangeRecord,
   FolderRecord,
   MessageRecord,
   WebhookFilters,
@@ -54,7 +55,6 @@ export interface FilterVerdict {
 
 /** Results of look-ups for a judgement, beyond event and message. Absent = not looked up yet. */
 export interface KnownFacts {
-  /** Result of body_search. */
   readonly body?: Finding
   /** Thread ids that belong to the webhook's thread reference in this account. */
   readonly threads?: ReadonlySet<string>
@@ -264,9 +264,7 @@ function threadNames(message: MessageRecord): string[] {
 }
 
 /** Input of the filters: a stored change, or an arrival that the dry run makes from a stored message. */
-export interface MessageEvent extends Omit<EventFacts, 'folders'> {
-  readonly kind: ChangeKind
-}
+export type MessageEvent = Omit<EventFacts, 'folders'> & Pick<ChangeRecord, 'kind'>
 
 export function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
   return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
@@ -332,12 +330,4 @@ function judgeDraft(rules: Rules, event: MessageEvent): FilterVerdict {
 }
 
 /** Facts of the event in an outbox row: the message's record may have changed before the callback. */
-export interface EventFacts {
-  readonly first: boolean
-  readonly path: string
-  readonly folderId: string
-  readonly uid: number
-  readonly flags: readonly string[]
-  /** Every folder of the message right after the event. */
-  readonly folders: readonly string[]
-}
+export type EventFacts = Pick<ChangeRecord, 'first' | 'path' | 'folderId' | 'uid' | 'flags' | 'folders'>

@@ -21,7 +21,7 @@ export interface Contents {
   /** null = not wanted, or not readable. The envelope cuts texts to its size and puts them into `bodies`. */
   readonly texts: readonly GivenText[] | null
   /** include_header 1: name in canonical case → values; raw: the text. */
-  readonly headers?: string | Readonly<Record<string, readonly string[]>>
+  readonly headers?: string | Readonly<Record<string, readonly string[]>> | undefined
   /** Wanted contents are missing; resource_url has them. */
   readonly truncated: boolean
 }
@@ -292,7 +292,7 @@ const sampleHeaders = {
 
 function sampleContents({ includeHeader, includeBody }: WebhookRecord): Contents {
   const texts = includeBody ? [{ part, text, bytes: text.length, whole: true }] : null
-  return { texts, ...(includeHeader === null ? {} : { headers: sampleHeaders[includeHeader] }), truncated: false }
+  return { texts, headers: includeHeader === null ? undefined : sampleHeaders[includeHeader], truncated: false }
 }
 
 /** The callback of POST …/webhooks/{id}/test: a sample message in the webhook's dialect and with its options. */

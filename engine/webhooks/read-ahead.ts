@@ -7,7 +7,7 @@
 import { LRUCache } from 'lru-cache'
 import type { FetchMany, WantedParts } from '../accounts/types.ts'
 import type { MessageRecord, OutboxRecord } from '../store/records.ts'
-import { earlyParts, type Wishes } from './contents.ts'
+import { earlyParts, type Wanted } from './contents.ts'
 import type { Mail, WebhookParts } from './parts.ts'
 
 /** Most messages of one FETCH; most bytes of a text, and of all kept texts. */
@@ -48,11 +48,11 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
       },
     } satisfies Mail,
     /** `behind`: ids of the messages of the next callbacks. */
-    async read(message: MessageRecord, behind: readonly string[], wishes: Wishes, searched: boolean): Promise<void> {
+    async read({ message, ...hook }: Wanted, behind: readonly string[]): Promise<void> {
       if (behind.length === 0 || kept.has(message.id)) return
       const unread = behind.filter((id) => !kept.has(id))
       const messages = [message, ...(await store.messages.byIds(message.accountId, unread))]
-      const wanted = messages.map((one) => ({ message: one, sections: sectionsOf(one, wishes, searched) }))
+      const wanted = messages.map((one) => ({ message: one, sections: sectionsOf({ ...hook, message: one }) }))
       const failed = (): ReadonlyMap<string, typeof none> => new Map(messages.map(({ id }) => [id, none]))
       const found = await mail.fetchMany(message.accountId, wanted, textBytes).catch(failed)
       for (const [id, parts] of found) kept.set(id, parts)
@@ -68,7 +68,7 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
       for (const message of messages) {
         const asked = (channels.get(message.id) ?? []).flatMap(({ webhookId }) => {
           const target = targets.get(webhookId ?? '')
-          return target === null ? [] : sectionsOf(message, target.webhook, target.matcher.bodySearch !== null)
+          return target === null ? [] : sectionsOf({ ...target, message })
         })
         if (asked.length > 0) wanted.push({ message, sections: [...new Set(asked)] })
       }
@@ -90,8 +90,9 @@ export function createReadAhead({ mail, store, targets, budget }: Deps) {
 }
 
 /** Only the header block if one of the message's first texts is large. */
-function sectionsOf(message: MessageRecord, wishes: Wishes, searched: boolean): string[] {
-  const parts = earlyParts(message, wishes, searched)
+function sectionsOf(wanted: Wanted): string[] {
+  const parts = earlyParts(wanted)
   const isLarge = parts.some(({ size }) => size >= textBytes / 2)
-  return [...(isLarge ? [] : parts.map(({ section }) => section)), ...(wishes.includeHeader === null ? [] : ['HEADER'])]
+  const texts = isLarge ? [] : parts.map(({ section }) => section)
+  return wanted.webhook.includeHeader === null ? texts : [...texts, 'HEADER']
 }

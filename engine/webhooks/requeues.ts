@@ -22,23 +22,18 @@ const batchRows = 200
 const answerMs = { redelivery: 2000, resending: 1000 } as const
 const retryMs = 1000
 
-interface Work<T> {
-  current: T
-  /** Rejects when the work could not begin. */
-  readonly begun: Promise<void>
-  /** Never rejects. */
-  readonly ended: Promise<void>
-  /** Resolves after the step under way. */
-  stop(): Promise<void>
-}
+type Work<T extends { readonly done: boolean }> = ReturnType<typeof startWork<T>>
 
-/** Runs the steps once `begun` resolves, and repeats a step that the store rejects. */
+/**
+ * Runs the steps once `begun` resolves, and repeats a step that the store rejects. `begun` rejects when the work could
+ * not begin, `ended` never; `stop` resolves after the step under way.
+ */
 function startWork<T extends { readonly done: boolean }>(
   first: T,
   begun: Promise<void>,
   step: (current: T) => Promise<T>,
   held: (error: AppError) => void,
-): Work<T> {
+) {
   const stopped = new AbortController()
   const run = async (): Promise<void> => {
     while (!stopped.signal.aborted && !work.current.done) {
@@ -59,18 +54,13 @@ function startWork<T extends { readonly done: boolean }>(
   return work
 }
 
-/** `failedOnly`: only callbacks that failed for good. */
-export interface RedeliveryTime {
-  readonly from?: number
-  readonly until?: number
-  readonly failedOnly?: boolean
-}
+/** `failedOnly`: only callbacks that failed for good. Absent bounds are open. */
+export type RedeliveryTime = Partial<Pick<Redelivery, 'from' | 'until' | 'failedOnly'>>
 
 export type Redeliveries = ReturnType<typeof createRedeliveries>
 
 export function createRedeliveries(deps: WebhookParts) {
   const { targets, store, log, now } = deps
-  /** Redeliveries under way, by webhook. */
   const works = new Map<string, Work<Redelivery>>()
 
   function begin(webhookId: string, order: Redelivery, taken?: Promise<void>): Work<Redelivery> {
@@ -155,14 +145,12 @@ export interface Resending {
   readonly startedAt: number
   /** Failed callbacks that matched at the start. */
   readonly total: number
-  /** Callbacks that are queued again. */
   readonly queued: number
   readonly done: boolean
   /** Why some are not queued. */
   readonly reason: string | null
 }
 
-/** Bound for one call. */
 const mostResent = 10_000
 const dayMs = 86_400_000
 

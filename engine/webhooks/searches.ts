@@ -149,13 +149,11 @@ export async function judgeAtLength(
   return { outcome: 'no', verdicts, undecided: [], long: [] }
 }
 
-/** Runs body_search on a text. */
 export interface TextTask extends PartRead {
   readonly kind: 'text'
   readonly wanted: string
 }
 
-/** Judges all filters of a webhook. */
 interface JudgeTask {
   readonly kind: 'judge'
   readonly webhook: Rules

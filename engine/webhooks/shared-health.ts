@@ -22,8 +22,8 @@ export class SharedHealth {
   /** The stored health that the charts of this node know. */
   readonly #known = new Map<string, WebhookHealth>()
   readonly #inOrder = createExclusiveByKey()
-  /** Webhooks whose end after a 410 is being stored. */
-  readonly #ending = new Set<string>()
+  /** Webhooks whose end after a 410 is being stored: news of them are from before. */
+  readonly ending = new Set<string>()
   /** The webhook whose chart adopts another node's health: events that it emits meanwhile are not logged again. */
   adopting: string | null = null
 
@@ -113,7 +113,7 @@ export class SharedHealth {
   /** The receiver wants no more: all nodes wait while `work` stores the webhook's end. */
   async end(id: string, work: () => Promise<void>): Promise<void> {
     const { now, config, changed, store } = this.#deps
-    this.#ending.add(id)
+    this.ending.add(id)
     try {
       const webhook = this.isShared(id) ? await store.webhooks.get(id) : null
       if (webhook !== null) {
@@ -122,13 +122,8 @@ export class SharedHealth {
       }
       await work()
     } finally {
-      this.#ending.delete(id)
+      this.ending.delete(id)
     }
-  }
-
-  /** Its end after a 410 is being stored: news of it are from before. */
-  isEnding(id: string): boolean {
-    return this.#ending.has(id)
   }
 
   forget(id: string): void {

@@ -39,7 +39,7 @@ export function newTarget(webhook: WebhookRecord): Target {
   return { webhook, matcher, threads }
 }
 
-export function createTargets(store: Webhooks, log: Logger) {
+export function createTargets(store: Pick<Store, 'webhooks' | 'nodes'>, log: Logger) {
   const byId = new Map<string, Target>()
   const byOwner = new Map<string, Set<Target>>()
 
@@ -92,35 +92,23 @@ export function createTargets(store: Webhooks, log: Logger) {
     get: (webhookId: string): Target | null => byId.get(webhookId) ?? null,
     all: (): Target[] => [...byId.values()],
     /** Every webhook, other nodes' webhooks included. */
-    every: () => every(store, byId),
+    async every(): Promise<WebhookRecord[]> {
+      if (store.nodes.ownsAll()) return Array.from(byId.values(), ({ webhook }) => webhook)
+      return (await Array.fromAsync(pagesOf((after, limit) => store.webhooks.page(after, limit)))).flat()
+    },
     /** The existing webhooks of these ids, by id, other nodes' webhooks included. */
-    several: (ids: readonly string[]) => several(store, byId, ids),
+    async several(ids: readonly string[]): Promise<ReadonlyMap<string, WebhookRecord>> {
+      const known = ids.flatMap((id) => byId.get(id)?.webhook ?? [])
+      const others = store.nodes.ownsAll() ? [] : [...new Set(ids.filter((id) => !byId.has(id)))]
+      const read = others.length === 0 ? [] : await store.webhooks.several(others)
+      return new Map([...known, ...read].map((webhook) => [webhook.id, webhook]))
+    },
     /** The account's webhooks: the user's first, then the application's. */
     of: ({ userId, developerId }: Pick<AccountRecord, 'userId' | 'developerId'>): Target[] => [
       ...(byOwner.get(`u${userId}`) ?? []),
       ...(byOwner.get(`d${developerId}`) ?? []),
     ],
   }
-}
-
-type Webhooks = Pick<Store, 'webhooks' | 'nodes'>
-type ById = ReadonlyMap<string, Target>
-
-async function every({ nodes, webhooks }: Webhooks, byId: ById): Promise<WebhookRecord[]> {
-  if (nodes.ownsAll()) return Array.from(byId.values(), ({ webhook }) => webhook)
-  return (await Array.fromAsync(pagesOf((after, limit) => webhooks.page(after, limit)))).flat()
-}
-
-async function several(
-  { nodes, webhooks }: Webhooks,
-  byId: ById,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, WebhookRecord>> {
-  const wanted = [...new Set(ids)]
-  const known = wanted.flatMap((id) => byId.get(id)?.webhook ?? [])
-  const others = nodes.ownsAll() ? [] : wanted.filter((id) => !byId.has(id))
-  const read = others.length === 0 ? [] : await webhooks.several(others)
-  return new Map([...known, ...read].map((webhook) => [webhook.id, webhook]))
 }
 
 function ownerOf({ userId, developerId }: WebhookRecord): string {
@@ -152,7 +140,6 @@ export async function planRows(
   return rows
 }
 
-/** The thread filter's ids in memory. */
 export function knownThreads(target: Target, accountId: string): KnownFacts {
   const threads = target.threads.get(accountId)
   return threads === undefined ? {} : { threads }

@@ -27,11 +27,9 @@ suite('body_search in HTML', () => {
     const matcher = compileMatcher({ filters: { bodySearch }, receiveAllChanges: false, receiveDrafts: false })
     const [place] = message.placements
     assert.ok(place)
-    const wishes = { includeBody: true, bodyType: null, includeHeader: null }
+    const webhook = { developerId: 'one', includeBody: true, bodyType: null, includeHeader: null }
     const reading = { config: readConfig({}), mail, pace: createPace(), searches: new Searches(5000, 0) }
-    assert.ok(matcher.bodySearch)
-    const wanted = { search: matcher.bodySearch, owner: 'one' }
-    const { body, contents } = await readContents(reading, message, wishes, wanted)
+    const { body, contents } = await readContents(reading, { message, webhook, matcher })
     assert.equal(contents.texts?.[0]?.text, html, 'the callback has the body as it is')
     assert.ok(body)
     const event = { kind: 'received', first: true, ...place } as const
