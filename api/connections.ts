@@ -14,15 +14,7 @@ type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_
 
 type Limit = 'all' | 'address'
 
-export interface Connections {
-  admit(socket: Socket): void
-  /** Wraps the app: refuses calls over a limit. */
-  guard(app: RequestListener): RequestListener
-  readonly open: number
-  /** Refused calls and closed connections since the start, by the limit that was reached. */
-  readonly refused: Readonly<Record<Limit, number>>
-  readonly closed: Readonly<Record<Limit, number>>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 const spareConnections = 16
 /** A spare connection without a call for this time is closed. */
@@ -31,13 +23,13 @@ const spareIdleMs = 2000
 const mostPipelined = 16
 const retryAfterMs = 5000
 
+/** `over`: the limit that the connection is over; null = none. */
 interface ConnectionState {
-  /** The limit that the connection is over; null = none. */
   readonly over: Limit | null
   calls: number
 }
 
-export function createConnections(settings: Settings): Connections {
+export function createConnections(settings: Settings) {
   const { MAILROOM_CONNECTIONS_MAX: most, MAILROOM_CONNECTIONS_PER_ADDRESS: mostOfOne } = settings
   const behindProxy = settings.MAILROOM_TRUST_PROXY
   const addressOf = clientAddressReader(settings)
@@ -76,7 +68,8 @@ export function createConnections(settings: Settings): Connections {
 
   return {
     admit,
-    guard: (app) => (request, response) => {
+    /** Wraps the app: refuses calls over a limit. */
+    guard: (app: RequestListener) => (request: IncomingMessage, response: ServerResponse) => {
       const state = states.get(request.socket) ?? { over: null, calls: 0 }
       const address = behindProxy ? addressOf(request) : ''
       state.calls += 1
@@ -97,6 +90,7 @@ export function createConnections(settings: Settings): Connections {
     get open() {
       return open
     },
+    /** Refused calls and closed connections since the start, by the limit that was reached. */
     refused,
     closed,
   }
