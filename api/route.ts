@@ -79,11 +79,13 @@ export const eventStreamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
-/** JSON that is already text or bytes, for lists of prepared rows. */
+/** JSON that is already text or bytes, for lists of prepared rows. `reach`: see reachOf in lite/messages/list.ts. */
 export class JsonText {
   readonly text: string | Buffer
-  constructor(text: string | Buffer) {
+  readonly reach: number | undefined
+  constructor(text: string | Buffer, reach?: number) {
     this.text = text
+    this.reach = reach
   }
 }
 
