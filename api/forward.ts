@@ -130,33 +130,24 @@ function owned(row: { readonly userId: string | null; readonly developerId: stri
 
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])
 
-interface Listener {
-  readonly engine: Engine
-  readonly app: RequestListener
-  /** Base URL of the pages that this listener serves. */
-  readonly pages: BaseUrlReader
-}
-
-function headersOf({ engine, pages }: Listener, request: IncomingMessage): string[] {
-  const headers = request.rawHeaders.flatMap((name, at, all) =>
-    at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
-  )
-  return [...headers, relayHeader, relayValue(engine.config, request, pages)]
-}
-
 async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
   if (coding === undefined && !(Number(length) > 0)) return null
   return Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
 }
 
+/** `pages`: reader of the base URL of the pages that this listener serves. */
 async function forward(
-  listener: Listener,
+  { engine, app, pages }: { readonly engine: Engine; readonly app: RequestListener; readonly pages: BaseUrlReader },
   request: IncomingMessage,
   response: ServerResponse,
   ownerOf: (held: Buffer | null) => Owner,
 ): Promise<void> {
-  const { engine, app } = listener
+  const { method = 'GET', url: path = '/', rawHeaders } = request
+  const passed = rawHeaders.flatMap((name, at, all) =>
+    at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
+  )
+  const headers = [...passed, relayHeader, relayValue(engine.config, request, pages)]
   const { nodes } = engine.store
   const until = performance.now() + engine.config.MAILROOM_REQUEST_TIMEOUT
   const gone = new AbortController()
@@ -177,14 +168,10 @@ async function forward(
         return
       }
       const address = addressNow()
-      if (address !== null && (!isLong || (await isAt(engine, address)))) {
+      // A body that can be sent only once waits for a node that answers.
+      if (address !== null && (!isLong || (await engine.peers.tell(address, lookPath)) !== 0)) {
         if (isLong) continueBody(request, response)
-        const call = {
-          method: request.method ?? 'GET',
-          path: request.url ?? '/',
-          headers: headersOf(listener, request),
-          body: isLong ? request : held,
-        }
+        const call = { method, path, headers, body: isLong ? request : held }
         const answer = await ask(engine, address, call, addressNow, gone.signal)
         if (answer !== null) {
           await passOn(response, answer)
@@ -206,11 +193,6 @@ async function forward(
 function unowned(): AppError {
   const words = 'the user is being handed over to another process; try again'
   return new AppError('account_unavailable', words, { retryAfterMs })
-}
-
-/** Asks whether the node answers, before a body that can be sent only once. */
-async function isAt({ peers }: Engine, address: string): Promise<boolean> {
-  return (await peers.tell(address, lookPath)) !== 0
 }
 
 type Call = Omit<Parameters<Engine['peers']['call']>[1], 'signal'>
