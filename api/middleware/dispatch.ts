@@ -163,13 +163,13 @@ async function* textPieces(text: string): AsyncGenerator<Buffer, void, undefined
 
 function checkAnswer(route: Route, text: string): void {
   const name = `${route.method} ${route.path}`
-  if (typeof route.response === 'string') throw mismatch(`${name} answered JSON, but promises ${route.response}`)
-  const result = route.response.safeParse(JSON.parse(text))
-  if (!result.success) throw mismatch(`${name} answered against its schema: ${result.error.message}`)
-}
-
-function mismatch(words: string): AppError {
-  return new AppError('internal', words, { cause: new Error(words) })
+  const problem =
+    typeof route.response === 'string'
+      ? `promises ${route.response}`
+      : route.response.safeParse(JSON.parse(text)).error?.message
+  if (problem === undefined) return
+  const words = `${name} answered JSON against its schema: ${problem}`
+  throw new AppError('internal', words, { cause: new Error(words) })
 }
 
 /**
