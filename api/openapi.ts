@@ -163,7 +163,7 @@ function override({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTy
 const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html', events: 'text/event-stream' } as const
 
 function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string): Record<string, Json> {
-  const { response, status = 200 } = route
+  const { response } = route
   const content = {
     ...(typeof response === 'string'
       ? { [answerTypes[response]]: { schema: response === 'binary' ? {} : { type: 'string' } } }
@@ -171,11 +171,10 @@ function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string)
     ...(route.plain === true ? { 'text/plain': { schema: { type: 'string' } } } : {}),
     ...(route.page === true ? { 'text/html': { schema: { type: 'string' } } } : {}),
   }
-  const description = status === 200 ? 'Success' : (STATUS_CODES[status] ?? String(status))
   const errors = Object.fromEntries(
     errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/${status}` }]),
   )
-  return { [status]: { description, headers: answerHeaders(route, statusHeader), content }, ...errors }
+  return { '200': { description: 'Success', headers: answerHeaders(route, statusHeader), content }, ...errors }
 }
 
 const commonErrors: Partial<Readonly<Record<Auth, readonly number[]>>> = {

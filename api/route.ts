@@ -58,13 +58,8 @@ export interface Call {
 export class StreamAnswer {
   readonly body: Readable | Buffer | string
   readonly headers: Readonly<Record<string, string>>
-  /** null = the route's. */
-  readonly status: number | null
-  constructor(
-    body: Readable | Buffer | string,
-    headers: Readonly<Record<string, string>>,
-    status: number | null = null,
-  ) {
+  readonly status: number
+  constructor(body: Readable | Buffer | string, headers: Readonly<Record<string, string>>, status = 200) {
     this.body = body
     this.headers = headers
     this.status = status
@@ -131,8 +126,6 @@ interface Definition<
   readonly plain?: true
   /** A caller who asks for JSON gets the `response`, others a page. */
   readonly page?: true
-  /** Status of a successful answer, 200 when absent. */
-  readonly status?: number
   /** Error statuses besides those of every route; see errorStatuses in openapi.ts. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
