@@ -35,9 +35,11 @@ type Key = { readonly id: string; readonly isAny?: true } | null
 
 // Patterns over the request target as it is on the wire.
 const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/?]+)/
-const ofAccount = /^\/(?:admin\/accounts|downloads)\/([^/?]+)/
-const ofWebhook = /^\/(?:lite|2\.0|admin)\/webhooks\/([^/?]+)/
-const ofDelivery = /^\/(?:admin\/deliveries|app\/logs\/webhooks)\/([0-9a-f]+)/
+const things = [
+  [/^\/(?:admin\/accounts|downloads)\/([^/?]+)/, 'accounts'],
+  [/^\/(?:lite|2\.0|admin)\/webhooks\/([^/?]+)/, 'webhooks'],
+  [/^\/(?:admin\/deliveries|app\/logs\/webhooks)\/([0-9a-f]+)/, 'outbox'],
+] as const
 const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
 /** The state of a sign-in ends with the token's slot; see consent.ts. */
 const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
@@ -111,21 +113,18 @@ async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, 
 
 /** Key of the account, the webhook or the delivery whose id is in the path. */
 async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
-  const account = ofAccount.exec(url)?.[1]
-  if (account !== undefined) return owned(await store.accounts.get(account))
-  const webhook = ofWebhook.exec(url)?.[1]
-  if (webhook !== undefined) return owned(await store.webhooks.get(webhook))
-  const delivery = ofDelivery.exec(url)?.[1]
-  return delivery === undefined ? null : owned(await store.outbox.get(delivery))
+  for (const [pattern, records] of things) {
+    const id = pattern.exec(url)?.[1]
+    if (id === undefined) continue
+    const row = await store[records].get(id)
+    return row && { id: row.userId ?? row.developerId }
+  }
+  return null
 }
 
 function migrated(text: Buffer | string | null): Key {
   const id = migrates.exec(text?.toString('latin1') ?? '')?.[1]
   return id === undefined ? null : { id }
-}
-
-function owned(row: { readonly userId: string | null; readonly developerId: string } | null): Key {
-  return row && { id: row.userId ?? row.developerId }
 }
 
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])

@@ -65,26 +65,20 @@ const list = defineRoute('GET /lite/users/{id}/changes', {
   }),
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
-    if (wantsEvents(call)) return openStream(call, user, query.since)
+    const isStream = /(?:^|,)\s*text\/event-stream\b/i.test(call.header('accept') ?? '')
+    // Last-Event-ID wins over `since`: a client that reconnects sends both, and `since` is older.
+    const last = isStream ? call.header('last-event-id') : undefined
+    const from = await (last ? startOf(call, user, 'Last-Event-ID', last) : startOf(call, user, 'since', query.since))
+    if (isStream) {
+      const { engine, baseUrl, signal } = call
+      return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), eventStreamHeaders)
+    }
     const { store } = call.engine
-    const from = await startOf(call, user, 'since', query.since)
     const accounts = await store.accounts.listByUser(user.id)
     const { steps, cursor, more, gap } = await readPage(store, accounts, from, query.limit, urlsOf(call))
     return { changes: steps.map(({ view }) => view), cursor: writeCursor(cursor), more, gap }
   },
 })
-
-function wantsEvents(call: Call): boolean {
-  return /(?:^|,)\s*text\/event-stream\b/i.test(call.header('accept') ?? '')
-}
-
-/** Last-Event-ID wins over `since`: a client that reconnects sends both, and `since` is older. */
-async function openStream(call: Call, user: UserRecord, since: string | undefined): Promise<StreamAnswer> {
-  const { engine, baseUrl, signal } = call
-  const last = call.header('last-event-id')
-  const from = await (last ? startOf(call, user, 'Last-Event-ID', last) : startOf(call, user, 'since', since))
-  return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), eventStreamHeaders)
-}
 
 async function startOf(call: Call, user: UserRecord, parameter: string, text: string | undefined): Promise<Cursor> {
   if (text === undefined || text === '') return new Map()

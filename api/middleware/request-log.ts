@@ -39,7 +39,7 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
   const status = ctx.res.writableFinished ? ctx.res.statusCode : 499
   const { method } = ctx
   const { requestId, account, knownDeveloper, routePath: route } = exchange
-  metrics.apiCalls.inc({ method: knownMethod(method), route, status })
+  metrics.apiCalls.inc({ method: methods.has(method) ? method : 'other', route, status })
   // The reader of an event stream decides how long it lasts.
   if (ctx.res.getHeader('Content-Type') !== eventStreamHeaders['Content-Type'])
     metrics.apiSeconds.observe({ route }, durationMs / 1000)
@@ -67,12 +67,8 @@ function cut(path: string): string {
   return path.length <= longestPath ? path : Buffer.from(path.slice(0, longestPath)).toString()
 }
 
-const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
-
 /** A metric label must have few values, but a client can send any word as the method. */
-function knownMethod(method: string): string {
-  return methods.has(method) ? method : 'other'
-}
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
 
 type CallLog = ReturnType<typeof createCallLog>
 
