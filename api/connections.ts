@@ -6,7 +6,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { AppError, type Config, networkOf } from '../engine/index.ts'
-import { clientAddressReader } from './addresses.ts'
+import { clientAddress } from './addresses.ts'
 import { createCounts } from './limits.ts'
 import { alwaysAnswered } from './system.ts'
 
@@ -32,7 +32,6 @@ interface ConnectionState {
 export function createConnections(settings: Settings) {
   const { MAILROOM_CONNECTIONS_MAX: most, MAILROOM_CONNECTIONS_PER_ADDRESS: mostOfOne } = settings
   const behindProxy = settings.MAILROOM_TRUST_PROXY
-  const addressOf = clientAddressReader(settings)
   /** Counts connections. Behind a proxy, whose address all clients share, counts calls. */
   const byAddress = createCounts()
   const states = new WeakMap<Socket, ConnectionState>()
@@ -71,7 +70,7 @@ export function createConnections(settings: Settings) {
     /** Wraps the app: refuses calls over a limit. */
     guard: (app: RequestListener) => (request: IncomingMessage, response: ServerResponse) => {
       const state = states.get(request.socket) ?? { over: null, calls: 0 }
-      const address = behindProxy ? addressOf(request) : ''
+      const address = behindProxy ? clientAddress(settings, request) : ''
       state.calls += 1
       if (behindProxy) byAddress.change(address, 1)
       response.on('close', () => {

@@ -20,7 +20,7 @@ import {
 } from '../engine/index.ts'
 import { type BaseUrlReader, markRelayed, relayHeader, relayValue } from './addresses.ts'
 import { answerError } from './connections.ts'
-import { continueBody } from './request-body.ts'
+import { bodyLength, continueBody } from './request-body.ts'
 import type { Served } from './system.ts'
 
 /** Bodies up to this size are held, so that the call can be repeated at another node. */
@@ -130,8 +130,7 @@ function migrated(text: Buffer | string | null): Key {
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])
 
 async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
-  const { 'content-length': length, 'transfer-encoding': coding } = request.headers
-  if (coding === undefined && !(Number(length) > 0)) return null
+  if (bodyLength(request) === 0) return null
   return Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
 }
 
@@ -151,8 +150,7 @@ async function forward(
   const until = performance.now() + engine.config.MAILROOM_REQUEST_TIMEOUT
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const isLong =
-    request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > heldBytes
+  const isLong = (bodyLength(request) ?? Infinity) > heldBytes
   try {
     if (!isLong) continueBody(request, response)
     const held = isLong ? null : await heldBody(request)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
 import { audited } from '../audit.ts'
-import { clientAddressReader } from '../addresses.ts'
+import { clientAddress } from '../addresses.ts'
 import { createCounter, type Limits } from '../limits.ts'
 import { eventStreamHeaders } from '../route.ts'
 
@@ -17,12 +17,11 @@ interface Deps {
 
 export function requestLog(deps: Deps): Middleware {
   const prefix = randomBytes(6).toString('hex')
-  const addressOf = clientAddressReader(deps.engine.config)
   let count = 0
   return (ctx, next) => {
     count += 1
     const id = `${prefix}-${count.toString(36)}`
-    const exchange = new Exchange(deps.engine, deps.limits, ctx, id, addressOf(ctx.req))
+    const exchange = new Exchange(deps.engine, deps.limits, ctx, id, clientAddress(deps.engine.config, ctx.req))
     ctx.state.exchange = exchange
     ctx.res.setHeader('X-Request-Id', id)
     // Answers contain texts of strangers: a browser must not guess another type.
