@@ -25,7 +25,7 @@ interface Parameter {
 
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-/** Builds the document without `servers`; `withServer` adds the configured base URL. */
+/** Builds the document without `servers`: the caller adds the configured base URL. */
 export function buildOpenApi(routes: readonly Route[], statusHeader = accountStatus) {
   const printer = createSchemaPrinter()
   const headers = headersOf(statusHeader)
@@ -49,10 +49,6 @@ export function buildOpenApi(routes: readonly Route[], statusHeader = accountSta
       responses: errorResponses(routes, statusHeader),
     } as Readonly<Record<string, Json>>,
   }
-}
-
-export function withServer(document: OpenApi, baseUrl: string): OpenApi {
-  return { ...document, servers: [{ url: baseUrl }] }
 }
 
 function operationOf(route: Route, printer: SchemaPrinter, statusHeader: string) {
@@ -189,24 +185,29 @@ function errorStatuses(route: Route): number[] {
   return [...new Set([...common, ...body, ...(route.errors ?? [])])].sort((a, b) => a - b)
 }
 
-const callLimit = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
-const imapLimit = ['X-RateLimit-IMAP-Limit', 'X-RateLimit-IMAP-Remaining', 'X-RateLimit-IMAP-Reset']
 /** Name of the component. In an answer MAILROOM_STATUS_HEADER names the header. */
 const accountStatus = 'X-Service-Email-Account-Status'
 
 const text = (description: string, example: string): Json => ({ description, schema: { type: 'string' }, example })
 const count = (description: string, example: number): Json => ({ description, schema: { type: 'integer' }, example })
 
+const callLimit = {
+  'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
+  'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
+  'X-RateLimit-Reset': count('When the hour ends, Unix timestamp in seconds', 1_700_003_600),
+}
+const imapLimit = {
+  'X-RateLimit-IMAP-Limit': count('Calls a minute to the mail servers of this user; absent without a limit', 240),
+  'X-RateLimit-IMAP-Remaining': count('Such calls left in this minute', 239),
+  'X-RateLimit-IMAP-Reset': count('When the minute ends, Unix timestamp in seconds', 1_700_000_060),
+}
+
 /** components.headers */
 function headersOf(statusHeader: string): Json {
   return {
     'X-Request-Id': text('Names this call in the log', '0b5f2c1e-7d3a-4f7e-9a51-3c8d2e6f1a90'),
-    'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
-    'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
-    'X-RateLimit-Reset': count('When the hour ends, Unix timestamp in seconds', 1_700_003_600),
-    'X-RateLimit-IMAP-Limit': count('Calls a minute to the mail servers of this user; absent without a limit', 240),
-    'X-RateLimit-IMAP-Remaining': count('Such calls left in this minute', 239),
-    'X-RateLimit-IMAP-Reset': count('When the minute ends, Unix timestamp in seconds', 1_700_000_060),
+    ...callLimit,
+    ...imapLimit,
     [accountStatus]: text(
       `On every answer about one email account, as \`${statusHeader}\`: its resource URL, a space, then OK or DISABLED`,
       `${urls.account} OK`,
@@ -225,8 +226,8 @@ function referencesTo(names: readonly string[], statusHeader: string): Json {
 function answerHeaders(route: Route, statusHeader: string): Json {
   const names = [
     'X-Request-Id',
-    ...(route.auth === 'developer' ? callLimit : []),
-    ...(concernsUser(route) ? imapLimit : []),
+    ...(route.auth === 'developer' ? Object.keys(callLimit) : []),
+    ...(concernsUser(route) ? Object.keys(imapLimit) : []),
     ...(concernsAccount(route) ? [accountStatus] : []),
   ]
   return referencesTo(names, statusHeader)
@@ -253,7 +254,7 @@ function errorHeaders(status: number, statusHeader: string): Json {
   const names = [
     'X-Request-Id',
     ...(retryable.includes(status) ? ['Retry-After'] : []),
-    ...(status === 401 ? ['WWW-Authenticate'] : [...callLimit, ...imapLimit, accountStatus]),
+    ...(status === 401 ? ['WWW-Authenticate'] : [...Object.keys(callLimit), ...Object.keys(imapLimit), accountStatus]),
   ]
   return referencesTo(names, statusHeader)
 }

@@ -5,7 +5,7 @@ import { docsHeaders, renderDocs } from './docs/page.ts'
 import { answer, view } from './examples.ts'
 import { choice, optional } from './values.ts'
 import { html, renderSmallPage, smallPageHeaders } from './html.ts'
-import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
+import { buildOpenApi, type OpenApi, serviceName, serviceVersion } from './openapi.ts'
 import { type Call, defineRoute, JsonText, type Route, StreamAnswer, tagged } from './route.ts'
 
 const health = view('Health', { status: [z.literal('ok'), 'ok'] })
@@ -32,7 +32,7 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     return ({ engine }) => {
       const baseUrl = engine.baseUrl()
       document ??= buildOpenApi([...resources, ...own], engine.config.MAILROOM_STATUS_HEADER)
-      if (last?.baseUrl !== baseUrl) last = { baseUrl, made: make(withServer(document, baseUrl)) }
+      if (last?.baseUrl !== baseUrl) last = { baseUrl, made: make({ ...document, servers: [{ url: baseUrl }] }) }
       return last.made
     }
   }
