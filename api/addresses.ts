@@ -71,7 +71,7 @@ export function relayValue(config: ProxySettings, request: IncomingMessage, page
   } catch {
     // The owner refuses the Host if the call needs it.
   }
-  return `${ownScheme(request)} ${clientAddressReader(config)(request)} ${base}`
+  return `${ownScheme(request)} ${clientAddress(config, request)} ${base}`
 }
 
 /** Notes the client's facts of a call that another node forwarded. */
@@ -95,13 +95,11 @@ function ownHost(request: IncomingMessage): string {
  * The client's IPv4 address, or the /64 network of its IPv6 address, which belongs to one client. Behind a trusted
  * proxy: the last address of X-Forwarded-For, which the proxy wrote. The client may have invented the earlier ones.
  */
-export function clientAddressReader(config: ProxySettings): (request: IncomingMessage) => string {
-  return (request) => {
-    const first = relayed.get(request)
-    if (first !== undefined) return first.address
-    const forwarded = config.MAILROOM_TRUST_PROXY ? lastForwarded(request) : null
-    return networkOf(forwarded ?? request.socket.remoteAddress ?? '')
-  }
+export function clientAddress(config: ProxySettings, request: IncomingMessage): string {
+  const first = relayed.get(request)
+  if (first !== undefined) return first.address
+  const forwarded = config.MAILROOM_TRUST_PROXY ? lastForwarded(request) : null
+  return networkOf(forwarded ?? request.socket.remoteAddress ?? '')
 }
 
 /** null = no address. Some proxies append the port. */

@@ -2,7 +2,6 @@
 import { z } from 'zod'
 import {
   badParameter,
-  type CallLogRecord,
   callsByPath,
   type DeliveryQuery,
   notFound,
@@ -102,7 +101,15 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
     })
     const rows = await store.outbox.list(wanted, query)
     const hooks = await webhooksOf(store, rows)
-    return rows.map((row) => presentEntry(row, hooks.get(row.webhookId ?? '') ?? null))
+    return rows.map((row) => {
+      const last = row.attempts.at(-1)
+      return {
+        ...presentDelivery(row, hooks.get(row.webhookId ?? '') ?? null),
+        timestamp: seconds(last?.at ?? row.createdAt),
+        status_code: last?.status ?? null,
+        request_method: 'POST' as const,
+      }
+    })
   },
 })
 
@@ -139,16 +146,6 @@ async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<
   return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
 }
 
-function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input<typeof webhookLogView> {
-  const last = row.attempts.at(-1)
-  return {
-    ...presentDelivery(row, webhook),
-    timestamp: seconds(last?.at ?? row.createdAt),
-    status_code: last?.status ?? null,
-    request_method: 'POST',
-  }
-}
-
 const calls = defineRoute('GET /app/logs/calls', {
   summary: 'List calls of the API, newest first',
   description:
@@ -167,27 +164,19 @@ const calls = defineRoute('GET /app/logs/calls', {
       statusTo: query.status_code_to,
     })
     const rows = await callsByPath(call.engine.store.calls, wanted, query.request_path ?? null, query, call.signal)
-    return rows.map(presentCall)
+    return rows.map((one) => ({
+      id: one.id,
+      timestamp: seconds(one.at),
+      account_id: one.userId,
+      request_method: one.method,
+      request_path: one.path,
+      status_code: one.status,
+      duration_ms: one.durationMs,
+    }))
   },
 })
 
-function presentCall(call: CallLogRecord): z.input<typeof callLogView> {
-  return {
-    id: call.id,
-    timestamp: seconds(call.at),
-    account_id: call.userId,
-    request_method: call.method,
-    request_path: call.path,
-    status_code: call.status,
-    duration_ms: call.durationMs,
-  }
-}
-
 const path = '/app/status_callback_url'
-
-function ownUrl({ baseUrl }: Call): string {
-  return `${baseUrl}${path}`
-}
 
 const get = defineRoute(`GET ${path}`, {
   summary: 'Get the application-wide status callback URL',
@@ -198,7 +187,7 @@ const get = defineRoute(`GET ${path}`, {
   async handler(_input, call) {
     // call.developer may be some seconds old.
     const developer = await call.engine.store.developers.get(call.developer.id)
-    return { status_callback_url: developer?.statusCallbackUrl ?? '', resource_url: ownUrl(call) }
+    return { status_callback_url: developer?.statusCallbackUrl ?? '', resource_url: `${call.baseUrl}${path}` }
   },
 })
 
@@ -213,7 +202,7 @@ const set = defineRoute(`POST ${path}`, {
   response: successAt(examples.urls.statusCallback),
   async handler({ body }, call) {
     await call.engine.mailboxes.setStatusCallbackUrl(call.developer, body.status_callback_url)
-    return { success: true, resource_url: ownUrl(call) }
+    return { success: true, resource_url: `${call.baseUrl}${path}` }
   },
 })
 

@@ -6,7 +6,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { AppError, type Config, networkOf } from '../engine/index.ts'
-import { clientAddressReader } from './addresses.ts'
+import { clientAddress } from './addresses.ts'
 import { createCounts } from './limits.ts'
 import { alwaysAnswered } from './system.ts'
 
@@ -14,15 +14,7 @@ type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_
 
 type Limit = 'all' | 'address'
 
-export interface Connections {
-  admit(socket: Socket): void
-  /** Wraps the app: refuses calls over a limit. */
-  guard(app: RequestListener): RequestListener
-  readonly open: number
-  /** Refused calls and closed connections since the start, by the limit that was reached. */
-  readonly refused: Readonly<Record<Limit, number>>
-  readonly closed: Readonly<Record<Limit, number>>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 const spareConnections = 16
 /** A spare connection without a call for this time is closed. */
@@ -31,16 +23,15 @@ const spareIdleMs = 2000
 const mostPipelined = 16
 const retryAfterMs = 5000
 
+/** `over`: the limit that the connection is over; null = none. */
 interface ConnectionState {
-  /** The limit that the connection is over; null = none. */
   readonly over: Limit | null
   calls: number
 }
 
-export function createConnections(settings: Settings): Connections {
+export function createConnections(settings: Settings) {
   const { MAILROOM_CONNECTIONS_MAX: most, MAILROOM_CONNECTIONS_PER_ADDRESS: mostOfOne } = settings
   const behindProxy = settings.MAILROOM_TRUST_PROXY
-  const addressOf = clientAddressReader(settings)
   /** Counts connections. Behind a proxy, whose address all clients share, counts calls. */
   const byAddress = createCounts()
   const states = new WeakMap<Socket, ConnectionState>()
@@ -76,9 +67,10 @@ export function createConnections(settings: Settings): Connections {
 
   return {
     admit,
-    guard: (app) => (request, response) => {
+    /** Wraps the app: refuses calls over a limit. */
+    guard: (app: RequestListener) => (request: IncomingMessage, response: ServerResponse) => {
       const state = states.get(request.socket) ?? { over: null, calls: 0 }
-      const address = behindProxy ? addressOf(request) : ''
+      const address = behindProxy ? clientAddress(settings, request) : ''
       state.calls += 1
       if (behindProxy) byAddress.change(address, 1)
       response.on('close', () => {
@@ -97,6 +89,7 @@ export function createConnections(settings: Settings): Connections {
     get open() {
       return open
     },
+    /** Refused calls and closed connections since the start, by the limit that was reached. */
     refused,
     closed,
   }

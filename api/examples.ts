@@ -17,21 +17,13 @@ type Shape<F extends Fields> = {
 }
 
 /** An answer: each field has its schema, and may have an example and a description. */
-export function answer<const F extends Fields>(fields: F): z.ZodObject<Shape<F>> {
-  return described(fields, {})
-}
+export const answer = <const F extends Fields>(fields: F) => view(null, fields)
 
-/** The same with a name in the OpenAPI document. `others` = the differences of further examples from the first. */
-export function view<const F extends Fields>(id: string, fields: F, ...others: readonly object[]) {
-  return described(fields, { id }, others)
-}
-
-/** The example consists of the fields' examples; a field without an example is absent from it. */
-function described<F extends Fields>(
-  fields: F,
-  name: { readonly id?: string },
-  others: readonly object[] = [],
-): z.ZodObject<Shape<F>> {
+/**
+ * The same with a name in the OpenAPI document. The example consists of the fields' examples, without fields that have
+ * none. `others` = the differences of further examples from the first.
+ */
+export function view<const F extends Fields>(id: string | null, fields: F, ...others: readonly object[]) {
   const shape: Record<string, z.ZodType> = {}
   const first: Json = {}
   for (const [key, field] of Object.entries(fields)) {
@@ -40,7 +32,7 @@ function described<F extends Fields>(
     if (example !== undefined) first[key] = example
   }
   const examples = [first, ...others.map((other) => ({ ...first, ...other }))]
-  return z.object(shape as Shape<F>).meta({ ...name, examples })
+  return z.object(shape as Shape<F>).meta({ ...(id === null ? {} : { id }), examples })
 }
 
 /** The first example of a schema. */

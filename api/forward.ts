@@ -20,7 +20,7 @@ import {
 } from '../engine/index.ts'
 import { type BaseUrlReader, markRelayed, relayHeader, relayValue } from './addresses.ts'
 import { answerError } from './connections.ts'
-import { continueBody } from './request-body.ts'
+import { bodyLength, continueBody } from './request-body.ts'
 import type { Served } from './system.ts'
 
 /** Bodies up to this size are held, so that the call can be repeated at another node. */
@@ -35,9 +35,11 @@ type Key = { readonly id: string; readonly isAny?: true } | null
 
 // Patterns over the request target as it is on the wire.
 const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/?]+)/
-const ofAccount = /^\/(?:admin\/accounts|downloads)\/([^/?]+)/
-const ofWebhook = /^\/(?:lite|2\.0|admin)\/webhooks\/([^/?]+)/
-const ofDelivery = /^\/(?:admin\/deliveries|app\/logs\/webhooks)\/([0-9a-f]+)/
+const things = [
+  [/^\/(?:admin\/accounts|downloads)\/([^/?]+)/, 'accounts'],
+  [/^\/(?:lite|2\.0|admin)\/webhooks\/([^/?]+)/, 'webhooks'],
+  [/^\/(?:admin\/deliveries|app\/logs\/webhooks)\/([0-9a-f]+)/, 'outbox'],
+] as const
 const ofToken = /^\/connect\/([a-z0-9]{16})(?:[/?]|$)/
 /** The state of a sign-in ends with the token's slot; see consent.ts. */
 const ofSignIn = /^\/connect\/[^/?]+\?(?:.*&)?state=[^&]*\.([a-z0-9]{16})(?:&|$)/
@@ -111,12 +113,13 @@ async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, 
 
 /** Key of the account, the webhook or the delivery whose id is in the path. */
 async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
-  const account = ofAccount.exec(url)?.[1]
-  if (account !== undefined) return owned(await store.accounts.get(account))
-  const webhook = ofWebhook.exec(url)?.[1]
-  if (webhook !== undefined) return owned(await store.webhooks.get(webhook))
-  const delivery = ofDelivery.exec(url)?.[1]
-  return delivery === undefined ? null : owned(await store.outbox.get(delivery))
+  for (const [pattern, records] of things) {
+    const id = pattern.exec(url)?.[1]
+    if (id === undefined) continue
+    const row = await store[records].get(id)
+    return row && { id: row.userId ?? row.developerId }
+  }
+  return null
 }
 
 function migrated(text: Buffer | string | null): Key {
@@ -124,45 +127,30 @@ function migrated(text: Buffer | string | null): Key {
   return id === undefined ? null : { id }
 }
 
-function owned(row: { readonly userId: string | null; readonly developerId: string } | null): Key {
-  return row && { id: row.userId ?? row.developerId }
-}
-
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', relayHeader])
 
-interface Listener {
-  readonly engine: Engine
-  readonly app: RequestListener
-  /** Base URL of the pages that this listener serves. */
-  readonly pages: BaseUrlReader
-}
-
-function headersOf({ engine, pages }: Listener, request: IncomingMessage): string[] {
-  const headers = request.rawHeaders.flatMap((name, at, all) =>
-    at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
-  )
-  return [...headers, relayHeader, relayValue(engine.config, request, pages)]
-}
-
 async function heldBody(request: IncomingMessage): Promise<Buffer | null> {
-  const { 'content-length': length, 'transfer-encoding': coding } = request.headers
-  if (coding === undefined && !(Number(length) > 0)) return null
+  if (bodyLength(request) === 0) return null
   return Buffer.concat(await Array.fromAsync(request as AsyncIterable<Buffer>))
 }
 
+/** `pages`: reader of the base URL of the pages that this listener serves. */
 async function forward(
-  listener: Listener,
+  { engine, app, pages }: { readonly engine: Engine; readonly app: RequestListener; readonly pages: BaseUrlReader },
   request: IncomingMessage,
   response: ServerResponse,
   ownerOf: (held: Buffer | null) => Owner,
 ): Promise<void> {
-  const { engine, app } = listener
+  const { method = 'GET', url: path = '/', rawHeaders } = request
+  const passed = rawHeaders.flatMap((name, at, all) =>
+    at % 2 === 1 || hopByHop.has(name.toLowerCase()) ? [] : [name, all[at + 1] ?? ''],
+  )
+  const headers = [...passed, relayHeader, relayValue(engine.config, request, pages)]
   const { nodes } = engine.store
   const until = performance.now() + engine.config.MAILROOM_REQUEST_TIMEOUT
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const isLong =
-    request.headers['transfer-encoding'] !== undefined || Number(request.headers['content-length']) > heldBytes
+  const isLong = (bodyLength(request) ?? Infinity) > heldBytes
   try {
     if (!isLong) continueBody(request, response)
     const held = isLong ? null : await heldBody(request)
@@ -177,14 +165,10 @@ async function forward(
         return
       }
       const address = addressNow()
-      if (address !== null && (!isLong || (await isAt(engine, address)))) {
+      // A body that can be sent only once waits for a node that answers.
+      if (address !== null && (!isLong || (await engine.peers.tell(address, lookPath)) !== 0)) {
         if (isLong) continueBody(request, response)
-        const call = {
-          method: request.method ?? 'GET',
-          path: request.url ?? '/',
-          headers: headersOf(listener, request),
-          body: isLong ? request : held,
-        }
+        const call = { method, path, headers, body: isLong ? request : held }
         const answer = await ask(engine, address, call, addressNow, gone.signal)
         if (answer !== null) {
           await passOn(response, answer)
@@ -206,11 +190,6 @@ async function forward(
 function unowned(): AppError {
   const words = 'the user is being handed over to another process; try again'
   return new AppError('account_unavailable', words, { retryAfterMs })
-}
-
-/** Asks whether the node answers, before a body that can be sent only once. */
-async function isAt({ peers }: Engine, address: string): Promise<boolean> {
-  return (await peers.tell(address, lookPath)) !== 0
 }
 
 type Call = Omit<Parameters<Engine['peers']['call']>[1], 'signal'>

@@ -5,17 +5,12 @@
  */
 import { LRUCache } from 'lru-cache'
 import { type AccountRecord, type AppError, isAppError } from '../engine/index.ts'
-import type { Call, JsonText } from './route.ts'
-
-export interface Answer extends Pick<JsonText, 'text'> {
-  /** For lists; see reachOf in lite/messages/list.ts. */
-  readonly reach?: number | undefined
-}
+import { type Call, JsonText } from './route.ts'
 
 interface KeptAnswer {
   readonly version: number
   /** The error is a 404; null = the answer was asked for once so far, and is kept when it is asked for again. */
-  readonly answer: Answer | AppError | null
+  readonly answer: JsonText | AppError | null
 }
 
 /** Size of an error with its stack, and of an entry without an answer. */
@@ -35,26 +30,26 @@ export async function keptAnswer(
   call: Call,
   { id, label, options }: AccountRecord,
   asked: readonly unknown[],
-  make: () => Promise<Answer>,
-): Promise<Answer> {
+  make: () => Promise<JsonText>,
+): Promise<JsonText> {
   const version = call.engine.store.messages.version(id)
   const key = JSON.stringify([id, label, options.rawFileList, call.baseUrl, call.version, ...asked])
   const known = kept.get(key)
   const isFresh = known?.version === version && known.answer !== null
   const answer = isFresh ? known.answer : await make().then(toKeep, notFoundOnly)
   if (!isFresh) kept.set(key, { version, answer: known ? answer : null })
-  if ('text' in answer) return answer
+  if (answer instanceof JsonText) return answer
   throw answer
 }
 
 function sizeOf(answer: KeptAnswer['answer']): number {
   if (answer === null) return markBytes
-  return 'text' in answer ? answer.text.length : errorBytes
+  return answer instanceof JsonText ? answer.text.length : errorBytes
 }
 
-function toKeep({ text, reach }: Answer): Answer {
+function toKeep({ text, reach }: JsonText): JsonText {
   const isEncoded = text.length >= encoded.from && text.length <= encoded.to
-  return { text: isEncoded ? Buffer.from(text) : text, reach }
+  return new JsonText(isEncoded ? Buffer.from(text) : text, reach)
 }
 
 function notFoundOnly(error: unknown): AppError {

@@ -42,13 +42,8 @@ export function createCounts() {
   }
 }
 
-interface Shared {
-  readonly uses: Uses
-  readonly kind: UseKind
-}
-
 /** Counts by id within a window of time; `shared`: together with other nodes. */
-export function createCounter(windowMs: number, now: () => number, shared?: Shared) {
+export function createCounter(windowMs: number, now: () => number, shared?: { uses: Uses; kind: UseKind }) {
   const windows = new BoundedMap<{ count: number; readonly endsAt: number }>()
   const windowOf = (id: string) => {
     const window = windows.get(id)
@@ -73,64 +68,45 @@ export function createCounter(windowMs: number, now: () => number, shared?: Shar
 
 type Answer = Pick<Context, 'set'>
 
-interface RateOptions {
-  /** 0 = no limit, and no headers. */
-  readonly limit: number
-  readonly windowMs: number
-  /** 'X-RateLimit' gives X-RateLimit-Limit, -Remaining and -Reset (Unix timestamp in seconds). */
-  readonly header: string
-  /** 'calls an hour for one API key' */
-  readonly words: string
-  readonly now: () => number
-  readonly shared?: Shared
-}
-
-function createRate({ limit, windowMs, header, words, now, shared }: RateOptions) {
-  const counter = createCounter(windowMs, now, shared)
-  const show = (answer: Answer, { count, endsAt }: Window): void => {
-    if (limit === 0) return
-    answer.set(`${header}-Limit`, String(limit))
-    answer.set(`${header}-Remaining`, String(Math.max(0, limit - count)))
-    answer.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
-  }
-  return {
-    /** Counts one call and sets the headers; throws `rate_limited` over the limit. */
-    count(id: string, answer: Answer): void {
-      if (limit === 0) return
-      const window = counter.count(id)
-      show(answer, window)
-      const retryAfterMs = window.endsAt - now()
-      if (window.count > limit)
-        throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, { retryAfterMs })
-    },
-    /** Sets the headers without counting a call. */
-    show: (id: string, answer: Answer) => show(answer, counter.windowOf(id)),
-  }
-}
+type Settings = Pick<Config, 'MAILROOM_RATE_CALLS_PER_HOUR' | 'MAILROOM_RATE_IMAP_PER_MINUTE'>
 
 export type Limits = ReturnType<typeof createLimits>
 
-type Settings = Pick<Config, 'MAILROOM_RATE_CALLS_PER_HOUR' | 'MAILROOM_RATE_IMAP_PER_MINUTE'>
-
 export function createLimits(config: Settings, now: () => number, uses: Uses) {
+  /**
+   * A `limit` of 0 = no limit, and no headers. `header`: 'X-RateLimit' gives X-RateLimit-Limit, -Remaining and -Reset
+   * (Unix timestamp in seconds).
+   */
+  const createRate = (limit: number, header: string, words: string, counter: ReturnType<typeof createCounter>) => {
+    const show = (answer: Answer, { count, endsAt }: Window): void => {
+      if (limit === 0) return
+      answer.set(`${header}-Limit`, String(limit))
+      answer.set(`${header}-Remaining`, String(Math.max(0, limit - count)))
+      answer.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
+    }
+    return {
+      /** Counts one call and sets the headers; throws `rate_limited` over the limit. */
+      count(id: string, answer: Answer): void {
+        if (limit === 0) return
+        const window = counter.count(id)
+        show(answer, window)
+        const retryAfterMs = window.endsAt - now()
+        if (window.count > limit)
+          throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, { retryAfterMs })
+      },
+      /** Sets the headers without counting a call. */
+      show: (id: string, answer: Answer) => show(answer, counter.windowOf(id)),
+    }
+  }
+  const { MAILROOM_RATE_CALLS_PER_HOUR: perHour, MAILROOM_RATE_IMAP_PER_MINUTE: perMinute } = config
+  const ofDeveloper = createCounter(3_600_000, now, { uses, kind: 'calls' })
+  // One node answers all calls of a user.
+  const ofUser = createCounter(60_000, now)
   return {
     /** By developer. */
-    calls: createRate({
-      limit: config.MAILROOM_RATE_CALLS_PER_HOUR,
-      windowMs: 3_600_000,
-      header: 'X-RateLimit',
-      words: 'calls an hour for one API key',
-      now,
-      shared: { uses, kind: 'calls' },
-    }),
-    /** By user. One node answers all calls of a user. */
-    imap: createRate({
-      limit: config.MAILROOM_RATE_IMAP_PER_MINUTE,
-      windowMs: 60_000,
-      header: 'X-RateLimit-IMAP',
-      words: 'calls a minute to the mail servers of one user',
-      now,
-    }),
+    calls: createRate(perHour, 'X-RateLimit', 'calls an hour for one API key', ofDeveloper),
+    /** By user. */
+    imap: createRate(perMinute, 'X-RateLimit-IMAP', 'calls a minute to the mail servers of one user', ofUser),
   }
 }
 
@@ -149,12 +125,6 @@ interface TriesOptions {
 
 const usualWords = ['Authorization', 'wrong keys or signatures'] as const
 
-interface Failures {
-  readonly count: number
-  /** The end of the wait, milliseconds since 1970. */
-  readonly until: number
-}
-
 const firstWaitMs = 1000
 const longestWaitMs = 300_000
 /** A failure is forgotten this long after the last wait. */
@@ -171,11 +141,12 @@ const keyLength = 64
  * over all nodes, for a bounded number of addresses and keys.
  */
 export function createTries({ free, now, log, uses = ownUses, words: [parameter, wrong] = usualWords }: TriesOptions) {
-  const failures = new BoundedMap<Failures>()
+  /** `until`: the end of the wait, milliseconds since 1970. */
+  const failures = new BoundedMap<{ readonly count: number; readonly until: number }>()
   /** Pairs of address and key that succeeded. */
   const fitted = new BoundedMap<true>()
 
-  const known = (id: string): Failures | null => {
+  const known = (id: string) => {
     const found = failures.get(id)
     return found === undefined || found.until + rememberMs <= now() ? null : found
   }

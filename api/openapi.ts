@@ -25,7 +25,7 @@ interface Parameter {
 
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-/** Builds the document without `servers`; `withServer` adds the configured base URL. */
+/** Builds the document without `servers`: the caller adds the configured base URL. */
 export function buildOpenApi(routes: readonly Route[], statusHeader = accountStatus) {
   const printer = createSchemaPrinter()
   const headers = headersOf(statusHeader)
@@ -49,10 +49,6 @@ export function buildOpenApi(routes: readonly Route[], statusHeader = accountSta
       responses: errorResponses(routes, statusHeader),
     } as Readonly<Record<string, Json>>,
   }
-}
-
-export function withServer(document: OpenApi, baseUrl: string): OpenApi {
-  return { ...document, servers: [{ url: baseUrl }] }
 }
 
 function operationOf(route: Route, printer: SchemaPrinter, statusHeader: string) {
@@ -163,7 +159,7 @@ function override({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTy
 const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html', events: 'text/event-stream' } as const
 
 function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string): Record<string, Json> {
-  const { response, status = 200 } = route
+  const { response } = route
   const content = {
     ...(typeof response === 'string'
       ? { [answerTypes[response]]: { schema: response === 'binary' ? {} : { type: 'string' } } }
@@ -171,11 +167,10 @@ function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string)
     ...(route.plain === true ? { 'text/plain': { schema: { type: 'string' } } } : {}),
     ...(route.page === true ? { 'text/html': { schema: { type: 'string' } } } : {}),
   }
-  const description = status === 200 ? 'Success' : (STATUS_CODES[status] ?? String(status))
   const errors = Object.fromEntries(
     errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/${status}` }]),
   )
-  return { [status]: { description, headers: answerHeaders(route, statusHeader), content }, ...errors }
+  return { '200': { description: 'Success', headers: answerHeaders(route, statusHeader), content }, ...errors }
 }
 
 const commonErrors: Partial<Readonly<Record<Auth, readonly number[]>>> = {
@@ -190,24 +185,29 @@ function errorStatuses(route: Route): number[] {
   return [...new Set([...common, ...body, ...(route.errors ?? [])])].sort((a, b) => a - b)
 }
 
-const callLimit = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
-const imapLimit = ['X-RateLimit-IMAP-Limit', 'X-RateLimit-IMAP-Remaining', 'X-RateLimit-IMAP-Reset']
 /** Name of the component. In an answer MAILROOM_STATUS_HEADER names the header. */
 const accountStatus = 'X-Service-Email-Account-Status'
 
 const text = (description: string, example: string): Json => ({ description, schema: { type: 'string' }, example })
 const count = (description: string, example: number): Json => ({ description, schema: { type: 'integer' }, example })
 
+const callLimit = {
+  'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
+  'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
+  'X-RateLimit-Reset': count('When the hour ends, Unix timestamp in seconds', 1_700_003_600),
+}
+const imapLimit = {
+  'X-RateLimit-IMAP-Limit': count('Calls a minute to the mail servers of this user; absent without a limit', 240),
+  'X-RateLimit-IMAP-Remaining': count('Such calls left in this minute', 239),
+  'X-RateLimit-IMAP-Reset': count('When the minute ends, Unix timestamp in seconds', 1_700_000_060),
+}
+
 /** components.headers */
 function headersOf(statusHeader: string): Json {
   return {
     'X-Request-Id': text('Names this call in the log', '0b5f2c1e-7d3a-4f7e-9a51-3c8d2e6f1a90'),
-    'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
-    'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
-    'X-RateLimit-Reset': count('When the hour ends, Unix timestamp in seconds', 1_700_003_600),
-    'X-RateLimit-IMAP-Limit': count('Calls a minute to the mail servers of this user; absent without a limit', 240),
-    'X-RateLimit-IMAP-Remaining': count('Such calls left in this minute', 239),
-    'X-RateLimit-IMAP-Reset': count('When the minute ends, Unix timestamp in seconds', 1_700_000_060),
+    ...callLimit,
+    ...imapLimit,
     [accountStatus]: text(
       `On every answer about one email account, as \`${statusHeader}\`: its resource URL, a space, then OK or DISABLED`,
       `${urls.account} OK`,
@@ -226,8 +226,8 @@ function referencesTo(names: readonly string[], statusHeader: string): Json {
 function answerHeaders(route: Route, statusHeader: string): Json {
   const names = [
     'X-Request-Id',
-    ...(route.auth === 'developer' ? callLimit : []),
-    ...(concernsUser(route) ? imapLimit : []),
+    ...(route.auth === 'developer' ? Object.keys(callLimit) : []),
+    ...(concernsUser(route) ? Object.keys(imapLimit) : []),
     ...(concernsAccount(route) ? [accountStatus] : []),
   ]
   return referencesTo(names, statusHeader)
@@ -254,7 +254,7 @@ function errorHeaders(status: number, statusHeader: string): Json {
   const names = [
     'X-Request-Id',
     ...(retryable.includes(status) ? ['Retry-After'] : []),
-    ...(status === 401 ? ['WWW-Authenticate'] : [...callLimit, ...imapLimit, accountStatus]),
+    ...(status === 401 ? ['WWW-Authenticate'] : [...Object.keys(callLimit), ...Object.keys(imapLimit), accountStatus]),
   ]
   return referencesTo(names, statusHeader)
 }

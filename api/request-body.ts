@@ -32,8 +32,7 @@ export class Body {
   #chunks: Buffer[] = []
 
   constructor(request: IncomingMessage, response: ServerResponse, limit: number) {
-    const length = request.headers['content-length']
-    this.declared = length === undefined ? null : Number(length)
+    this.declared = bodyLength(request)
     this.#request = request
     this.#response = response
     this.#limit = limit
@@ -97,11 +96,9 @@ export class Body {
   }
 }
 
-/** null = the request has no body. */
-export function bodyOf(request: IncomingMessage, response: ServerResponse, limit: number): Body | null {
-  const { 'content-length': length, 'transfer-encoding': coding } = request.headers
-  if (coding === undefined && (length === undefined || length === '0')) return null
-  return new Body(request, response, limit)
+/** Length of the body in bytes; 0 = the request has no body, null = the length is unknown. */
+export function bodyLength({ headers }: IncomingMessage): number | null {
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
 }
 
 function drain(request: IncomingMessage): Promise<void> {

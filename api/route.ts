@@ -58,13 +58,8 @@ export interface Call {
 export class StreamAnswer {
   readonly body: Readable | Buffer | string
   readonly headers: Readonly<Record<string, string>>
-  /** null = the route's. */
-  readonly status: number | null
-  constructor(
-    body: Readable | Buffer | string,
-    headers: Readonly<Record<string, string>>,
-    status: number | null = null,
-  ) {
+  readonly status: number
+  constructor(body: Readable | Buffer | string, headers: Readonly<Record<string, string>>, status = 200) {
     this.body = body
     this.headers = headers
     this.status = status
@@ -79,11 +74,13 @@ export const eventStreamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
-/** JSON that is already text or bytes, for lists of prepared rows. */
+/** JSON that is already text or bytes, for lists of prepared rows. `reach`: see reachOf in lite/messages/list.ts. */
 export class JsonText {
   readonly text: string | Buffer
-  constructor(text: string | Buffer) {
+  readonly reach: number | undefined
+  constructor(text: string | Buffer, reach?: number) {
     this.text = text
+    this.reach = reach
   }
 }
 
@@ -129,8 +126,6 @@ interface Definition<
   readonly plain?: true
   /** A caller who asks for JSON gets the `response`, others a page. */
   readonly page?: true
-  /** Status of a successful answer, 200 when absent. */
-  readonly status?: number
   /** Error statuses besides those of every route; see errorStatuses in openapi.ts. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>

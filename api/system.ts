@@ -5,7 +5,7 @@ import { docsHeaders, renderDocs } from './docs/page.ts'
 import { answer, view } from './examples.ts'
 import { choice, optional } from './values.ts'
 import { html, renderSmallPage, smallPageHeaders } from './html.ts'
-import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
+import { buildOpenApi, type OpenApi, serviceName, serviceVersion } from './openapi.ts'
 import { type Call, defineRoute, JsonText, type Route, StreamAnswer, tagged } from './route.ts'
 
 const health = view('Health', { status: [z.literal('ok'), 'ok'] })
@@ -25,13 +25,19 @@ const openApiOutline = answer({ openapi: [z.string(), '3.1.0'], paths: [z.record
 
 /** The documents describe `resources` and these routes themselves. */
 export function systemRoutes(resources: readonly Route[]): readonly Route[] {
-  let built: OpenApi | null = null
-  const describe = ({ engine }: Call): OpenApi => {
-    built ??= buildOpenApi([...resources, ...own], engine.config.MAILROOM_STATUS_HEADER)
-    return withServer(built, engine.baseUrl())
+  let document: OpenApi | null = null
+  /** Makes a text once per configured base URL: anybody may ask for it, with any Host. */
+  const kept = <T>(make: (document: OpenApi) => T): ((call: Call) => T) => {
+    let last: { readonly baseUrl: string; readonly made: T } | null = null
+    return ({ engine }) => {
+      const baseUrl = engine.baseUrl()
+      document ??= buildOpenApi([...resources, ...own], engine.config.MAILROOM_STATUS_HEADER)
+      if (last?.baseUrl !== baseUrl) last = { baseUrl, made: make({ ...document, servers: [{ url: baseUrl }] }) }
+      return last.made
+    }
   }
-  const openApi = kept((call) => JSON.stringify(describe(call)))
-  const docs = kept((call) => renderDocs(describe(call)))
+  const openApi = kept((whole) => JSON.stringify(whole))
+  const docs = kept(renderDocs)
   const page = (name: string, call: Call): Promise<StreamAnswer> => {
     const text = docs(call).get(name)
     if (text === undefined) throw new AppError('not_found', `page ${name} of /docs is unknown`)
@@ -63,16 +69,6 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     }),
   ])
   return own
-}
-
-/** Makes a document once per configured base URL: anybody may ask for it, with any Host. */
-function kept<T>(make: (call: Call) => T): (call: Call) => T {
-  let last: { readonly baseUrl: string; readonly made: T } | null = null
-  return (call) => {
-    const baseUrl = call.engine.baseUrl()
-    if (last?.baseUrl !== baseUrl) last = { baseUrl, made: make(call) }
-    return last.made
-  }
 }
 
 const rootRoute = defineRoute('GET /', {

@@ -93,18 +93,16 @@ export const flag = documented(
   { type: 'integer', enum: [0, 1] },
 )
 
+/** 'a, b or c' */
+const anyOf = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
 /** One of a few words, in any case; returns the word as listed. */
-export function choice<const T extends string>(words: readonly T[], problem = `expected ${inWords(words)}`) {
+export function choice<const T extends string>(words: readonly T[], problem = `expected ${anyOf.format(words)}`) {
   const schema = spelled(problem, (value) => {
     const wanted = value.trim().toLowerCase()
     return words.find((one) => one.toLowerCase() === wanted)
   })
   return documented(schema, { type: 'string', enum: words })
-}
-
-/** 'a, b or c' */
-function inWords(words: readonly string[]): string {
-  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`
 }
 
 /** `include_headers`, `include_header`: false, '1' (parsed) or 'raw'. */

@@ -19,7 +19,7 @@ const malformed = 'invalid percent-encoding'
 
 /** Percent-decodes one path parameter; '+' stays '+'. Throws `bad_request`, which names the parameter. */
 export function decodePathValue(name: string, raw: string): string {
-  const value = raw.includes('%') ? decodePercent(raw) : raw
+  const value = decodePercent(raw)
   if (value === null || value.includes('\0')) throw badParameter(name, malformed)
   return value
 }
@@ -68,12 +68,12 @@ export function valuesOf(entries: Entries): Record<string, unknown> {
 }
 
 function decodeFormText(text: string): string | null {
-  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
-  return spaced.includes('%') ? decodePercent(spaced) : spaced
+  return decodePercent(text.includes('+') ? text.replaceAll('+', ' ') : text)
 }
 
 /** null when a '%' is not followed by two hex digits or the bytes are not UTF-8. */
 export function decodePercent(text: string): string | null {
+  if (!text.includes('%')) return text
   try {
     return decodeURIComponent(text)
   } catch {

@@ -28,27 +28,13 @@ export type Release = (keep?: number) => void
 
 export type Budget = ReturnType<typeof createBudget>
 
-interface Waiting {
-  readonly owner: Owner
-  readonly bytes: number
-  readonly begin: () => void
-}
+type Pool = ReturnType<typeof createPool>
 
-interface Pool {
-  readonly size: number
-  free: number
-  waiting: Waiting[]
-  /** Bytes held, by developer and by part. */
-  readonly held: Map<string, number>
-}
-
-/** Size of each pool, as a part of the whole. */
-const parts = { request: 1 / 8, literal: 1 / 4, small: 1 / 8, large: 1 / 2 } as const
 const patienceMs = 30_000
 
 export function createBudget(total: number, waitMs = patienceMs) {
-  const poolOf = (part: keyof typeof parts): Pool => createPool(total * parts[part])
-  const [request, literal, small, large] = [poolOf('request'), poolOf('literal'), poolOf('small'), poolOf('large')]
+  const poolOf = (part: number): Pool => createPool(total * part)
+  const [request, literal, small, large] = [poolOf(1 / 8), poolOf(1 / 4), poolOf(1 / 8), poolOf(1 / 2)]
   const closed = new AbortController()
   const contents = (bytes: number): Pool => (bytes <= small.size / 32 ? small : large)
   return {
@@ -62,55 +48,45 @@ export function createBudget(total: number, waitMs = patienceMs) {
         signal?.throwIfAborted()
       }
       throwIfOver()
-      if (!fitsNow(pool, owner, bytes)) {
-        const ends = [AbortSignal.timeout(waitMs), closed.signal, ...(signal ? [signal] : [])]
-        if (!(await waitIn(pool, owner, bytes, AbortSignal.any(ends)))) {
-          throwIfOver()
-          return null
-        }
-      }
-      return releaseOf(pool, owner, bytes)
+      const ends = [closed.signal, ...(signal ? [signal] : [])]
+      if (await isTaken(pool, owner, bytes, () => AbortSignal.any([AbortSignal.timeout(waitMs), ...ends])))
+        return releaseOf(pool, owner, bytes)
+      throwIfOver()
+      return null
     },
     close: () => closed.abort(new AppError('shutting_down', 'the service is stopping')),
   }
 }
 
-function createPool(size: number): Pool {
-  return { size, free: size, waiting: [], held: new Map() }
+interface Waiting {
+  readonly owner: Owner
+  readonly bytes: number
+  readonly begin: () => void
+}
+
+/** `held`: bytes, by developer and by part. */
+function createPool(size: number) {
+  return { size, free: size, waiting: [] as Waiting[], held: new Map<string, number>() }
 }
 
 const keysOf = ({ developerId, part }: Owner): readonly [string, string] => [developerId, `${developerId} ${part}`]
 
-/** Whose shares leave no room: the part's, the developer's, or those of all; null = there is room. */
-type Obstacle = 'part' | 'developer' | 'pool' | null
-
-function obstacleOf({ held, free, size }: Pool, owner: Owner, bytes: number): Obstacle {
+/** Whether the owner may have the share, for the bounds of the part and of the developer. */
+function isWithinBounds({ held, free, size }: Pool, owner: Owner, bytes: number): boolean {
   const [developer, part] = keysOf(owner).map((key) => held.get(key) ?? 0) as [number, number]
-  if (owner.part !== '' && part > 0 && part + bytes > size / 4) return 'part'
-  if (developer > 0 && developer + bytes > 2 * (free - bytes)) return 'developer'
-  return bytes > free ? 'pool' : null
+  if (owner.part !== '' && part > 0 && part + bytes > size / 4) return false
+  return developer === 0 || developer + bytes <= 2 * (free - bytes)
 }
 
-/**
- * Takes the share if it fits. It may overtake a share that waits for its own owner, but not one that waits for room.
- */
-function fitsNow(pool: Pool, owner: Owner, bytes: number): boolean {
-  if (obstacleOf(pool, owner, bytes) !== null || nextOf(pool) === 'pool') return false
-  count(pool, owner, bytes)
-  return true
-}
-
-/** Begins waiting shares that fit, in order, up to the first that waits for room. 'pool' = there is such a share. */
-function nextOf(pool: Pool): 'pool' | null {
+/** Begins waiting shares that fit, in order, up to the first that waits for room; others may be overtaken. */
+function beginNext(pool: Pool): void {
   for (const one of [...pool.waiting]) {
-    const obstacle = obstacleOf(pool, one.owner, one.bytes)
-    if (obstacle === 'pool') return 'pool'
-    if (obstacle !== null) continue
+    if (!isWithinBounds(pool, one.owner, one.bytes)) continue
+    if (one.bytes > pool.free) return
     pool.waiting = pool.waiting.filter((other) => other !== one)
     count(pool, one.owner, one.bytes)
     one.begin()
   }
-  return null
 }
 
 function count(pool: Pool, owner: Owner, bytes: number): void {
@@ -122,22 +98,25 @@ function count(pool: Pool, owner: Owner, bytes: number): void {
   }
 }
 
-/** Resolves with true when the share is taken, false when the signal aborts first. */
-async function waitIn(pool: Pool, owner: Owner, bytes: number, signal: AbortSignal): Promise<boolean> {
+/** Takes the share, now or when it fits. false = the signal aborts first. */
+async function isTaken(pool: Pool, owner: Owner, bytes: number, endOf: () => AbortSignal): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const waiting = { owner, bytes, begin: () => resolve(true) }
+  pool.waiting.push(waiting)
+  beginNext(pool)
+  if (!pool.waiting.includes(waiting)) return true
+  const end = endOf()
   const leave = (): void => {
     if (!pool.waiting.includes(waiting)) return
     pool.waiting = pool.waiting.filter((one) => one !== waiting)
     resolve(false)
-    nextOf(pool)
+    beginNext(pool)
   }
-  signal.addEventListener('abort', leave, { once: true })
-  pool.waiting.push(waiting)
+  end.addEventListener('abort', leave, { once: true })
   try {
     return await promise
   } finally {
-    signal.removeEventListener('abort', leave)
+    end.removeEventListener('abort', leave)
   }
 }
 
@@ -148,6 +127,6 @@ function releaseOf(pool: Pool, owner: Owner, bytes: number): Release {
     held -= given
     if (given === 0) return
     count(pool, owner, -given)
-    nextOf(pool)
+    beginNext(pool)
   }
 }

@@ -3,7 +3,7 @@ import { badParameter } from './errors.ts'
 import { yieldToLoop } from './waits.ts'
 import type { CallLogQuery, Page, Store } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
-import { compilePatterns, costOf, type Pattern } from './webhooks/patterns.ts'
+import { compilePatterns, costOf } from './webhooks/patterns.ts'
 
 /** Calls that one page tests against an expression. */
 const mostLookedAt = 50_000
@@ -33,9 +33,13 @@ export async function callsByPath(
   const found: CallLogRecord[] = []
   let last: CallLogRecord | undefined
   for (let lookedAt = 0; lookedAt < mostLookedAt; lookedAt += step) {
-    signal.throwIfAborted()
     const rows = await calls.list(last === undefined ? query : { ...query, before: last }, { limit: step, offset: 0 })
-    found.push(...(await matching(rows, patterns, signal)))
+    for (const row of rows) {
+      await yieldToLoop()
+      signal.throwIfAborted()
+      if (costOf(patterns, [row.path]) > mostCost) throw badParameter(parameter, tooCostly)
+      if (patterns.some((pattern) => pattern.matches(row.path))) found.push(row)
+    }
     last = rows.at(-1)
     if (found.length >= wanted || rows.length < step) return found.slice(page.offset, wanted)
   }
@@ -43,19 +47,4 @@ export async function callsByPath(
     parameter,
     `does not match enough of the newest ${mostLookedAt} calls; narrow them by timestamp_after, timestamp_before or account_id`,
   )
-}
-
-async function matching(
-  rows: readonly CallLogRecord[],
-  patterns: readonly Pattern[],
-  signal: AbortSignal,
-): Promise<CallLogRecord[]> {
-  const found: CallLogRecord[] = []
-  for (const row of rows) {
-    await yieldToLoop()
-    signal.throwIfAborted()
-    if (costOf(patterns, [row.path]) > mostCost) throw badParameter(parameter, tooCostly)
-    if (patterns.some((pattern) => pattern.matches(row.path))) found.push(row)
-  }
-  return found
 }

@@ -4,7 +4,7 @@
  * process. A process killed between the two leaves an empty file, which the next start removes.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { readdirSync, rmSync } from 'node:fs'
+import { globSync, rmSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeDataDir } from './data-dir.ts'
@@ -98,16 +98,9 @@ const spoolName = /^spool-[0-9a-f]{24}$/
 
 /** Unlinks the spool files in the directory. A process that has one open reads on. */
 export function removeSpools(directory: string): void {
-  for (const name of namesIn(directory)) if (spoolName.test(name)) rmSync(join(directory, name), { force: true })
-}
-
-/** Empty also when the directory cannot be read; a later use of it reports that. */
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
+  // Finds nothing when the directory cannot be read; a later use of it reports that.
+  for (const name of globSync('spool-*', { cwd: directory }))
+    if (spoolName.test(name)) rmSync(join(directory, name), { force: true })
 }
 
 /** Writes the whole source to a spool file. Rejects also with an error of the source. */

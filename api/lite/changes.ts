@@ -23,6 +23,7 @@ import { BoundedMap, createCounts } from '../limits.ts'
 import { type Call, defineRoute, eventStreamHeaders, StreamAnswer, tagged } from '../route.ts'
 import { limitOf, optional, text } from '../values.ts'
 import { findUser } from './find.ts'
+import { eventKind } from './webhooks/callbacks.ts'
 
 const changeView = examples.view('Change', {
   id: [z.string(), 'c3d5e7f9a1b2c4d6e8f0a1b2', 'the same for the same event, however often it is read'],
@@ -30,10 +31,7 @@ const changeView = examples.view('Change', {
   timestamp: [z.int(), examples.time],
   account_id: [z.string(), examples.ids.user],
   label: [z.string(), examples.label],
-  event: [
-    z.enum(['received', 'sent', 'draft', 'folder_added', 'folder_removed', 'flags_changed', 'deleted']),
-    'received',
-  ],
+  event: [eventKind, 'received'],
   first: [z.boolean(), true, "the message's first event"],
   message_id: [z.string(), examples.ids.message],
   folder: [z.string(), 'INBOX'],
@@ -65,26 +63,20 @@ const list = defineRoute('GET /lite/users/{id}/changes', {
   }),
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
-    if (wantsEvents(call)) return openStream(call, user, query.since)
+    const isStream = /(?:^|,)\s*text\/event-stream\b/i.test(call.header('accept') ?? '')
+    // Last-Event-ID wins over `since`: a client that reconnects sends both, and `since` is older.
+    const last = isStream ? call.header('last-event-id') : undefined
+    const from = await (last ? startOf(call, user, 'Last-Event-ID', last) : startOf(call, user, 'since', query.since))
+    if (isStream) {
+      const { engine, baseUrl, signal } = call
+      return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), eventStreamHeaders)
+    }
     const { store } = call.engine
-    const from = await startOf(call, user, 'since', query.since)
     const accounts = await store.accounts.listByUser(user.id)
     const { steps, cursor, more, gap } = await readPage(store, accounts, from, query.limit, urlsOf(call))
     return { changes: steps.map(({ view }) => view), cursor: writeCursor(cursor), more, gap }
   },
 })
-
-function wantsEvents(call: Call): boolean {
-  return /(?:^|,)\s*text\/event-stream\b/i.test(call.header('accept') ?? '')
-}
-
-/** Last-Event-ID wins over `since`: a client that reconnects sends both, and `since` is older. */
-async function openStream(call: Call, user: UserRecord, since: string | undefined): Promise<StreamAnswer> {
-  const { engine, baseUrl, signal } = call
-  const last = call.header('last-event-id')
-  const from = await (last ? startOf(call, user, 'Last-Event-ID', last) : startOf(call, user, 'since', since))
-  return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), eventStreamHeaders)
-}
 
 async function startOf(call: Call, user: UserRecord, parameter: string, text: string | undefined): Promise<Cursor> {
   if (text === undefined || text === '') return new Map()
@@ -282,21 +274,19 @@ class Streams {
   readonly #readers = new Map<string, UserReader>()
   /** Developer → how many streams are open on this node. */
   readonly #open = createCounts()
-  /** Developer → other node → how many streams are open there. */
-  readonly #elsewhere = new BoundedMap<Map<string, number>>()
+  /** Other node → developer → how many streams are open there. */
+  readonly #elsewhere = new Map<string, BoundedMap<number>>()
 
   constructor({ uses }: Engine) {
     this.#uses = uses
     uses.hear('streams', (developerId, open, node) => {
-      const byNode = this.#elsewhere.get(developerId) ?? new Map<string, number>()
-      this.#elsewhere.set(developerId, byNode.set(node, open))
+      this.#elsewhere.getOrInsertComputed(node, () => new BoundedMap()).set(developerId, open)
     })
   }
 
   #openElsewhere(developerId: string): number {
-    const byNode = this.#elsewhere.get(developerId) ?? new Map<string, number>()
-    for (const node of byNode.keys()) if (!this.#uses.has(node)) byNode.delete(node)
-    return byNode.values().reduce((sum, open) => sum + open, 0)
+    for (const node of this.#elsewhere.keys()) if (!this.#uses.has(node)) this.#elsewhere.delete(node)
+    return this.#elsewhere.values().reduce((sum, open) => sum + (open.get(developerId) ?? 0), 0)
   }
 
   /** Throws `rate_limited` when the user or the developer has too many streams. `leave` may be called twice. */
@@ -304,8 +294,7 @@ class Streams {
     const { id, developerId } = options.user
     mayOpen(this.#readers.get(id)?.streams ?? 0, streamsOfUser, 'one user')
     mayOpen(this.#open.of(developerId) + this.#openElsewhere(developerId), streamsOfDeveloper, 'one developer')
-    const reader = this.#readers.get(id) ?? new UserReader(options)
-    this.#readers.set(id, reader)
+    const reader = this.#readers.getOrInsertComputed(id, () => new UserReader(options))
     reader.streams += 1
     const count = (by: 1 | -1): void => {
       this.#open.change(developerId, by)
@@ -333,9 +322,7 @@ const streamsOf = new WeakMap<Engine, Streams>()
 /** Throws `rate_limited` over the limits. */
 export function changeStream(options: StreamOptions): Readable {
   const { engine, signal } = options
-  const streams = streamsOf.get(engine) ?? new Streams(engine)
-  streamsOf.set(engine, streams)
-  const { reader, leave } = streams.join(options)
+  const { reader, leave } = streamsOf.getOrInsertComputed(engine, () => new Streams(engine)).join(options)
   const stream = Readable.from(eventTexts(options, reader), { objectMode: false })
   stream.once('close', leave)
   signal.addEventListener('abort', leave, { once: true })

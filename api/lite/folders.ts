@@ -15,7 +15,7 @@ import { type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
 import { keptAnswer } from '../kept-answers.ts'
 import { listText, stepsOf } from '../list-text.ts'
-import { type Call, defineRoute, JsonText, type PathParameters, tagged } from '../route.ts'
+import { type Call, defineRoute, type PathParameters, tagged } from '../route.ts'
 import { documented, flag, optional, successAt, text } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 
@@ -97,10 +97,9 @@ const list = defineRoute(`GET ${base}`, {
     const urls = urlsOf(call)
     const show = (folder: FolderRecord): z.input<typeof folderView> => presentFolder(folder, mailbox.account, urls)
     const named = (folder: FolderRecord): z.input<typeof nameOnly> => ({ name: folderName(folder) })
-    const { text } = await keptAnswer(call, mailbox.account, ['folders', query], async () =>
+    return keptAnswer(call, mailbox.account, ['folders', query], async () =>
       listText(call, stepsOf(await foldersOf(call, mailbox), query.include_names_only === true ? named : show)),
     )
-    return new JsonText(text)
   },
 })
 

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import busboy from 'busboy'
 import { AppError, isAppError, spool, type Spooled, toAppError, withCrlf, yieldToLoop } from '../../engine/index.ts'
 import { type Exchange, type FrameContext, type Middleware, takeShare, whenClosed } from '../call.ts'
-import { type Body, bodyOf, tooLarge } from '../request-body.ts'
+import { Body, bodyLength, tooLarge } from '../request-body.ts'
 import { type Entries, mostParameters, type Pair, parsePairs, valuesOf } from '../wire.ts'
 
 /** Bytes that are read before authentication. */
@@ -30,8 +30,9 @@ export const bodyBeginning: Middleware = (ctx, next) => {
     exchange.refusal ??= toAppError(error)
   }
   const { MAILROOM_BODY_LIMIT: limit, MAILROOM_MESSAGE_LIMIT: message } = exchange.engine.config
-  exchange.body = bodyOf(ctx.req, ctx.res, uploadedPart(ctx) === undefined ? limit : message + limit)
-  return exchange.body === null ? next() : readBeginning(ctx, exchange.body, next)
+  if (bodyLength(ctx.req) === 0) return next()
+  exchange.body = new Body(ctx.req, ctx.res, uploadedPart(ctx) === undefined ? limit : message + limit)
+  return readBeginning(ctx, exchange.body, next)
 }
 
 async function readBeginning(ctx: FrameContext, body: Body, next: () => Promise<unknown>): Promise<void> {

@@ -26,10 +26,6 @@ const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
   shutting_down: 'the service is stopping; try again',
 }
 
-function wordsOf({ code, message }: AppError, requestId: string): string {
-  return code === 'internal' ? `internal error; request id ${requestId}` : (ownWords[code] ?? message)
-}
-
 /** `shown` may answer an error with a page, and then returns true. */
 export function errorAnswers(log: Logger, shown: (ctx: FrameContext, error: AppError) => boolean): Middleware {
   return async (ctx, next) => {
@@ -55,7 +51,7 @@ function inCallersWords(ctx: FrameContext, error: AppError): AppError {
 }
 
 function answer(ctx: FrameContext, error: AppError): void {
-  const { status, details } = error
+  const { status, details, code, message } = error
   // The headers of a stream that failed before its first byte may be set.
   ctx.res.removeHeader('Content-Disposition')
   const headers: Record<string, string> = { 'Content-Type': 'application/json' }
@@ -66,9 +62,10 @@ function answer(ctx: FrameContext, error: AppError): void {
   if (typeof details.allow === 'string') headers['Allow'] = details.allow
   // The client may still send the rest of the body, which nobody reads.
   if (status === 413) headers['Connection'] = 'close'
-  const value = wordsOf(error, ctx.state.exchange.requestId)
-  const code = error.code === 'bad_signature' ? { code: signatureCode } : {}
-  sendWhole(ctx, status, headers, JSON.stringify({ type: 'error', value, ...code }))
+  const internal = `internal error; request id ${ctx.state.exchange.requestId}`
+  const value = code === 'internal' ? internal : (ownWords[code] ?? message)
+  const number = code === 'bad_signature' ? { code: signatureCode } : {}
+  sendWhole(ctx, status, headers, JSON.stringify({ type: 'error', value, ...number }))
 }
 
 /** null = the same call would fail again. */

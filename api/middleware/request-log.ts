@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
 import { audited } from '../audit.ts'
-import { clientAddressReader } from '../addresses.ts'
+import { clientAddress } from '../addresses.ts'
 import { createCounter, type Limits } from '../limits.ts'
 import { eventStreamHeaders } from '../route.ts'
 
@@ -17,12 +17,11 @@ interface Deps {
 
 export function requestLog(deps: Deps): Middleware {
   const prefix = randomBytes(6).toString('hex')
-  const addressOf = clientAddressReader(deps.engine.config)
   let count = 0
   return (ctx, next) => {
     count += 1
     const id = `${prefix}-${count.toString(36)}`
-    const exchange = new Exchange(deps.engine, deps.limits, ctx, id, addressOf(ctx.req))
+    const exchange = new Exchange(deps.engine, deps.limits, ctx, id, clientAddress(deps.engine.config, ctx.req))
     ctx.state.exchange = exchange
     ctx.res.setHeader('X-Request-Id', id)
     // Answers contain texts of strangers: a browser must not guess another type.
@@ -39,7 +38,7 @@ function finish({ engine, calls, now }: Deps, ctx: FrameContext, exchange: Excha
   const status = ctx.res.writableFinished ? ctx.res.statusCode : 499
   const { method } = ctx
   const { requestId, account, knownDeveloper, routePath: route } = exchange
-  metrics.apiCalls.inc({ method: knownMethod(method), route, status })
+  metrics.apiCalls.inc({ method: methods.has(method) ? method : 'other', route, status })
   // The reader of an event stream decides how long it lasts.
   if (ctx.res.getHeader('Content-Type') !== eventStreamHeaders['Content-Type'])
     metrics.apiSeconds.observe({ route }, durationMs / 1000)
@@ -67,12 +66,8 @@ function cut(path: string): string {
   return path.length <= longestPath ? path : Buffer.from(path.slice(0, longestPath)).toString()
 }
 
-const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
-
 /** A metric label must have few values, but a client can send any word as the method. */
-function knownMethod(method: string): string {
-  return methods.has(method) ? method : 'other'
-}
+const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
 
 type CallLog = ReturnType<typeof createCallLog>
 
@@ -138,9 +133,6 @@ export function createCallLog({ store, log, perDay, now, capacity = 10_000, batc
     },
     flush,
     /** Flushes twice, for rows that were added during the first write. */
-    async close(): Promise<void> {
-      await flush()
-      await flush()
-    },
+    close: () => flush().then(flush),
   }
 }

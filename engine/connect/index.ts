@@ -58,11 +58,9 @@ interface Deps {
   readonly store: Store
   readonly developers: Pick<Developers, 'get'>
   readonly mailboxes: Pick<Mailboxes, 'createUser' | 'createAccount' | 'editAccount'>
-  /** Milliseconds since 1970. */
-  readonly now?: () => number
 }
 
-type State = Required<Deps> & {
+type State = Deps & {
   readonly tries: LRUCache<string, Try>
   /** Tokens whose claim this process is working on. */
   readonly claimed: Set<string>
@@ -100,7 +98,6 @@ class Try {
 
 export function createConnect(deps: Deps) {
   const state: State = {
-    now: Date.now,
     ...deps,
     tries: new LRUCache<string, Try>({
       maxSize: remembered,
@@ -127,14 +124,14 @@ export function createConnect(deps: Deps) {
   }
 }
 
-function inputOf({ config, now }: State, record: ConnectTokenRecord): ConnectTokenInput {
+function inputOf({ config }: State, record: ConnectTokenRecord): ConnectTokenInput {
   const { token, usedAt, expiresAt, tries = 0 } = record
   const deadlineMs = config.MAILROOM_CREATE_TIMEOUT + 5 * config.MAILROOM_STORE_TIMEOUT
-  return { token, usedAt, expiresAt, tries, now: now(), deadlineMs }
+  return { token, usedAt, expiresAt, tries, now: Date.now(), deadlineMs }
 }
 
 function begin(state: State, record: ConnectTokenRecord, browser: string, input: AccountInput): boolean {
-  const { tries, now, log } = state
+  const { tries, log } = state
   const { token } = record
   if (tries.get(token)?.outcome === null) return false
   const running = new Try(browser)
@@ -144,7 +141,7 @@ function begin(state: State, record: ConnectTokenRecord, browser: string, input:
     const counted = await state.store.tokens.tried(token, triesOfToken)
     outcome = counted === null ? { kind: 'error', code: 'gone' } : await outcomeOf(state, counted, input, running)
     const tries = counted?.tries ?? triesOfToken
-    return { usedAt: outcome.kind === 'made' ? now() : null, tries, at: now() }
+    return { usedAt: outcome.kind === 'made' ? Date.now() : null, tries, at: Date.now() }
   })
   const machine = connectTokenMachine.provide({ actors: { attempt } })
   const actor = createActor(machine, { input: inputOf(state, record) })
@@ -152,7 +149,7 @@ function begin(state: State, record: ConnectTokenRecord, browser: string, input:
   actor.start()
   if (!actor.getSnapshot().hasTag('open')) return false
   tries.set(token, running)
-  actor.send({ type: 'TRY', at: now() })
+  actor.send({ type: 'TRY', at: Date.now() })
   actor.subscribe((snapshot) => {
     if (snapshot.hasTag('trying')) return
     running.note({ outcome })
@@ -196,11 +193,11 @@ async function outcomeOf(
   return { kind: 'made' }
 }
 
-function stepsOf({ store, claimed, now }: State, token: string, running: Try) {
+function stepsOf({ store, claimed }: State, token: string, running: Try) {
   return {
     onStep: (step: ProbeStep) => running.note({ step }),
     async claim(ids: Omit<TokenClaim, 'at'>): Promise<void> {
-      const claim = { ...ids, at: now() }
+      const claim = { ...ids, at: Date.now() }
       // Before the write: `settle` must not take the claim for a crashed process' claim.
       claimed.add(token)
       const won = await store.tokens.claim(token, claim).catch((error: unknown) => {

@@ -32,10 +32,13 @@ const packMax = 2 * 1_048_576
 const heldTimes = 4
 const headerSection = 'HEADER'
 
-/** Shares out the bytes of one answer: parts are read whole first, then only their beginning, then not at all. */
+/**
+ * Shares out the bytes of one answer: parts are read whole first, then only their beginning, then not at all. `most`:
+ * bytes to read, longer parts are cut there. `isFull`: the answer's bound does not shorten the part.
+ */
 function sharing(partMax: number, all: number) {
   let left = all
-  return (part: BodyPartRecord): AskedPart => {
+  return (part: BodyPartRecord) => {
     const wanted = Math.min(partMax, slack(part.size))
     const most = left < -all ? 0 : Math.min(wanted, Math.max(leastPart, left))
     left -= Math.min(most, part.size)
@@ -78,22 +81,12 @@ export async function readContents(call: Call, message: MessageRecord, wishes: W
   return readAlone(call, asked, wishes, await meterOf(call, asked.size))
 }
 
-interface AskedPart {
-  readonly part: BodyPartRecord
-  /** Most bytes to read; longer parts are cut there. */
-  readonly most: number
-  /** The answer's bound does not shorten the part. */
-  readonly isFull: boolean
-}
+type Share = ReturnType<typeof sharing>
+type AskedPart = ReturnType<Share>
+type Asked = ReturnType<typeof askedOf>
 
-interface Asked {
-  readonly message: MessageRecord
-  readonly parts: readonly AskedPart[]
-  /** Estimate, in bytes. */
-  readonly size: number
-}
-
-function askedOf(message: MessageRecord, wishes: Wishes, share: (part: BodyPartRecord) => AskedPart): Asked {
+/** `size`: an estimate, in bytes. */
+function askedOf(message: MessageRecord, wishes: Wishes, share: Share) {
   const wanted = wishes.include_body === true ? partsOfType(message, wishes.body_type) : []
   const parts = wanted.map(share)
   const headers = wantsHeaders(wishes) ? headerSize(message) : 0

@@ -11,7 +11,7 @@ import {
   type MessageRecord,
   type Page,
 } from '../../../engine/index.ts'
-import { type Answer, keptAnswer } from '../../kept-answers.ts'
+import { keptAnswer } from '../../kept-answers.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
 import { endOfSecond, given } from '../../values.ts'
 import {
@@ -51,16 +51,10 @@ const listInFolder = defineRoute(`GET ${base}/folders/{folder+}/messages`, {
   handler: ({ path, query }, call) => listMessages(call, path, query, liteForm),
 })
 
-interface ListPath {
-  readonly id: string
-  readonly label: string
-  /** Absent = all folders that this version shows. */
-  readonly folder?: string | undefined
-}
-
+/** Without a `folder`: of all folders that this version shows. */
 export async function listMessages(
   call: Call,
-  path: ListPath,
+  path: { readonly id: string; readonly label: string; readonly folder?: string | undefined },
   wanted: ListParameters,
   form: MessageForm,
 ): Promise<JsonText> {
@@ -75,7 +69,7 @@ export async function listMessages(
     call.signal.throwIfAborted()
     return sieve?.passes(one) === false || found?.has(one) === false ? [] : [one]
   }
-  const answer = async (): Promise<Answer> => {
+  const answer = async (): Promise<JsonText> => {
     const wholeQuery = { ...query, ...sieve?.query, ...given({ ids: found?.few }) }
     const messages =
       sieve === null && (found === null || found.few !== undefined)
@@ -83,13 +77,13 @@ export async function listMessages(
         : await store.messages.picked(account.id, wholeQuery, { limit, offset }, sift)
     const reach = reachOf(wanted, messages.length, messages.at(-1))
     await mustBeWhole(reach)
-    return { text: await textOf(call, { account, folders, folder }, messages, wanted, form), reach }
+    return new JsonText(await textOf(call, { account, folders, folder }, messages, wanted, form), reach)
   }
   const isKept = !asksServer(wanted) && sieve === null && form.beside(call, wanted) === undefined
-  if (!isKept) return new JsonText((await answer()).text)
-  const { text, reach } = await keptAnswer(call, account, [query, limit, offset, include_flags], answer)
-  await mustBeWhole(reach)
-  return new JsonText(text)
+  if (!isKept) return answer()
+  const kept = await keptAnswer(call, account, [query, limit, offset, include_flags], answer)
+  await mustBeWhole(kept.reach)
+  return kept
 }
 
 /**
@@ -194,8 +188,7 @@ const getRoute = (path: MessagePattern) =>
         showMessage(call, await locate(call, path, query.delimiter, mailbox), query, liteForm)
       if (asksServer(query)) return show()
       const { message_id: id, folder }: MessagePath = path
-      const { text } = await keptAnswer(call, mailbox.account, [id, folder, query], show)
-      return new JsonText(text)
+      return keptAnswer(call, mailbox.account, [id, folder, query], show)
     },
   })
 

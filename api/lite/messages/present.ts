@@ -14,7 +14,7 @@ import {
   type MessageQuery,
   type MessageRecord,
 } from '../../../engine/index.ts'
-import { type Urls, urlsOf, seconds } from '../../addresses.ts'
+import { urlsOf, seconds } from '../../addresses.ts'
 import type { Call } from '../../route.ts'
 import { findFolder } from '../find.ts'
 import { given } from '../../values.ts'
@@ -168,14 +168,9 @@ export function namedFlags(flags: readonly string[]): Record<schema.FlagName, bo
   return Object.fromEntries(named) as Record<schema.FlagName, boolean>
 }
 
-/** Everything that a presented message depends on besides its record. */
-export interface MessageViewer {
-  readonly account: AccountRecord
-  readonly urls: Urls
-  /** Server path → the name that callers use. */
-  readonly folderName: (path: string) => string
-}
+export type MessageViewer = Readonly<ReturnType<typeof viewerOf>>
 
-export function viewerOf(call: Call, account: AccountRecord, folders: readonly FolderRecord[]): MessageViewer {
+/** Everything that a presented message depends on besides its record. */
+export function viewerOf(call: Call, account: AccountRecord, folders: readonly FolderRecord[]) {
   return { account, urls: urlsOf(call), folderName: folderNamer(folders) }
 }

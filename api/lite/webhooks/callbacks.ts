@@ -3,8 +3,9 @@
  * the bodies and does not validate them with these schemas.
  */
 import { z } from 'zod'
-import { address, answer, exampleOf, ids, type Json, label, thumbnail, time, urls, view } from '../../examples.ts'
+import { address, answer, exampleOf, ids, type Json, label, time, urls, view } from '../../examples.ts'
 import { orEmptyList } from '../../values.ts'
+import { messageFields } from '../messages/schema.ts'
 
 const signature = {
   timestamp: [z.int(), time, 'when this attempt was signed: Unix timestamp in seconds'],
@@ -89,10 +90,7 @@ const messageData = view('MessageData', {
     ),
     { from: { email: 'ben@example.org', name: 'Ben Lind' }, to: [{ email: address }] },
   ],
-  person_info: [
-    orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
-    { 'ben@example.org': { thumbnail } },
-  ],
+  person_info: messageFields.person_info,
   references: [z.array(z.string()), [], 'Message-IDs of the thread before it'],
   subject: [z.string(), 'Hello'],
   folders: [z.array(z.string()), ['INBOX'], 'right after the event'],
@@ -122,6 +120,7 @@ const messageData = view('MessageData', {
 })
 
 const events = ['received', 'sent', 'draft', 'folder_added', 'folder_removed', 'flags_changed', 'deleted'] as const
+export const eventKind = z.enum(events)
 
 const message = view('MessageCallback', {
   ...owner,
@@ -131,7 +130,7 @@ const message = view('MessageCallback', {
     1042,
     'number of the event in its email account, as in the change log; of live events alone',
   ],
-  event: [z.enum(events).optional(), undefined, 'with receive_all_changes or a filter on folders: what has happened'],
+  event: [eventKind.optional(), undefined, 'with receive_all_changes or a filter on folders: what has happened'],
   test: [z.literal(true).optional(), undefined, 'of a test callback alone'],
   message_data: messageData,
   ...signature,

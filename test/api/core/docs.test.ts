@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { suite, test } from 'node:test'
 import { renderDocs } from '../../../api/docs/page.ts'
-import { buildOpenApi, withServer } from '../../../api/openapi.ts'
+import { buildOpenApi } from '../../../api/openapi.ts'
 import { compileRoutes, matchOf } from '../../../api/router.ts'
 import type { Route, Match } from '../../../api/route.ts'
 import { resourceRoutes } from '../../../api/app.ts'
@@ -16,7 +16,7 @@ import { readInput } from '../../../api/middleware/dispatch.ts'
 
 const routes: readonly Route[] = [...resourceRoutes, ...systemRoutes(resourceRoutes)]
 const baseUrl = 'http://127.0.0.1:8080'
-const document = withServer(buildOpenApi(routes), baseUrl)
+const document = { ...buildOpenApi(routes), servers: [{ url: baseUrl }] }
 const pages = renderDocs(document)
 const all = [...pages.values()].join('\n')
 
@@ -135,7 +135,7 @@ suite('the pages', () => {
   test('every link inside leads somewhere, also where the service lies below a path', () => {
     for (const base of [baseUrl, 'https://example.com/mail/']) {
       const root = new URL(base).pathname.replace(/\/$/, '')
-      const made = renderDocs(withServer(document, base))
+      const made = renderDocs({ ...document, servers: [{ url: base }] })
       for (const [name, page] of made) {
         for (const [, href = ''] of page.matchAll(/(?:href|action)="([^"]*)"/g)) {
           const { pathname, hash } = new URL(href, `http://x${root}/docs/${name}`)

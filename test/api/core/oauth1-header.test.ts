@@ -1,45 +1,20 @@
-/** The OAuth header, which anybody may send: read as before, and never with more work than its length asks for. */
+/** The OAuth header, which anybody may send: read right, and never with more work than its length asks for. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { parseOAuthHeader, type Characters } from '../../../api/oauth1.ts'
+import { parseOAuthHeader } from '../../../api/oauth1.ts'
 import { percentEncode } from '../../../api/wire.ts'
 
-/** How many characters the reader looks at. */
-function steps(text: string): number {
-  let count = 0
-  const counted: Characters = {
-    length: text.length,
-    charCodeAt(index) {
-      count += 1
-      return text.charCodeAt(index)
-    },
-    slice(from, to) {
-      count += to - from
-      return text.slice(from, to)
-    },
-  }
-  parseOAuthHeader(counted)
-  return count
-}
-
-const pieces = fc.stringMatching(/^[ \t=,"a%]{1,6}$/)
-
 suite('the OAuth header', () => {
-  test('work for twice the length is at most 2.2 times as much', () => {
-    fc.assert(
-      fc.property(pieces, pieces, pieces, fc.integer({ min: 100, max: 1000 }), (first, again, last, times) => {
-        const once = steps(`OAuth ${first}${again.repeat(times)}${last}`)
-        const twice = steps(`OAuth ${first}${again.repeat(2 * times)}${last}`)
-        assert(twice <= 2.2 * once + 20, `${once} steps, then ${twice}`)
-      }),
-      { numRuns: 2000 },
-    )
-  })
-
-  test('no text needs more than four steps a character', () => {
-    const texts = [`a=${' '.repeat(8000)}x y`, ' '.repeat(8000), 'a=1 , '.repeat(1500), `a="${' '.repeat(8000)}`]
-    for (const text of texts) assert(steps(`OAuth ${text}`) <= 4 * text.length + 20, text.slice(0, 20))
+  test('no text takes more time than its length asks for', () => {
+    const [many, list] = [' '.repeat(100_000), 'a=1 , '.repeat(20_000)]
+    const word = 'a'.repeat(100_000)
+    const texts = [`a=${many}x y`, many, list, `a="${many}`, `a${many}b`, `a=${word} c`, word, `a=${many}"`]
+    for (const text of texts) {
+      const from = performance.now()
+      parseOAuthHeader(`OAuth ${text}`)
+      assert(performance.now() - from < 1000, text.slice(0, 20))
+    }
   })
 
   test('whatever is written in it is read, with spaces wherever they may stand', () => {
