@@ -36,14 +36,9 @@ suite('configuration', () => {
     assert.deepEqual(readConfig(env), readConfig({}))
   })
 
-  test('every setting has a meaning, and stands once in the table', () => {
-    const rows = configTable()
-    assert.equal(new Set(rows.map(({ name }) => name)).size, rows.length)
-    assert.deepEqual(
-      rows.filter(({ meaning }) => meaning.length < 10),
-      [],
-    )
-    assert.deepEqual(rows.map(({ name }) => name).toSorted(), Object.keys(readConfig({})).toSorted())
+  test('every setting stands once in the table', () => {
+    const names = configTable().map(({ name }) => name)
+    assert.deepEqual(names.toSorted(), Object.keys(readConfig({})).toSorted())
   })
 
   test('an empty value counts as unset', () => {

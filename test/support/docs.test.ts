@@ -27,6 +27,13 @@ suite('documents', () => {
     })
   }
 
+  test('docs/configuration.md: every setting has a meaning', () => {
+    const table = made.find(({ file }) => file === 'docs/configuration.md')?.text ?? ''
+    const rows = table.trim().split('\n').slice(2)
+    assert(rows.length > 100)
+    for (const row of rows) assert.match(row, /^\| `\w+` \| (?:`[^`|]+`)? \| .{10,} \|$/)
+  })
+
   test('docs/security.md: each row of what is bounded names a test, and each of test/hostile has a row', () => {
     const text = readFileSync(join(root, 'docs/security.md'), 'utf8')
     const rows = text.split('\n').filter((line) => /^\|/.test(line) && !/^\| (?:Who |--)/.test(line))

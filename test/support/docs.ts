@@ -51,10 +51,13 @@ function pathOf(file: string): string {
   return join(import.meta.dirname, '../..', file)
 }
 
+/** Names and defaults are those of the code. A meaning is written into the document by hand, and kept. */
 function settings(): string {
-  const rows = configTable().map(({ name, fallback, meaning }) => {
+  const written = readFileSync(pathOf('docs/configuration.md'), 'utf8').matchAll(/^\| `(\w+)` \|[^|]*\| (.+) \|$/gm)
+  const meanings = new Map(Array.from(written, ([, name, meaning]) => [name, meaning]))
+  const rows = configTable().map(({ name, fallback }) => {
     const shown = fallback === '' ? '' : `\`${fallback}\``
-    return `| \`${name}\` | ${shown} | ${meaning.replaceAll('|', '\\|')} |`
+    return `| \`${name}\` | ${shown} | ${meanings.get(name) ?? 'TODO'} |`
   })
   return ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n') + '\n'
 }
