@@ -32,10 +32,7 @@ export function secretsOf({ secrets }: Pick<Authenticated, 'secrets'>, now = Dat
   return validSecrets(secrets, now).map(({ secret }) => secret)
 }
 
-interface Generated {
-  readonly apiKey: string
-  readonly apiSecret: string
-}
+type Generated = Readonly<Record<'apiKey' | 'apiSecret', string>>
 
 export type Developers = ReturnType<typeof createDevelopers>
 
