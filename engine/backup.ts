@@ -27,12 +27,6 @@ import type { Store } from './store/port.ts'
 import { inspectFile, keepConsents, keepRevoked, type StoreOwner } from './store/sqlite/backup.ts'
 import { lockStore } from './store/sqlite/file.ts'
 
-export interface Backup {
-  readonly name: string
-  readonly bytes: number
-  readonly seconds: number
-}
-
 /** The last backup that this process began. */
 export interface BackupState {
   readonly name: string
@@ -62,7 +56,7 @@ export function createBackups({ log, store, config, now = Date.now }: Deps) {
   let latest: (() => BackupState) | null = null
   return {
     /** `conflict` during another backup, `bad_request` with MongoDB, `backup_failed` (also logged) with the reason. */
-    async run(): Promise<Backup> {
+    async run() {
       const { backup } = store
       if (backup === undefined)
         throw new AppError('bad_request', 'MONGODB_URI is set: back the database up with mongodump')
@@ -154,29 +148,12 @@ function timeOf(name: string): number {
 /** Endings of the files that SQLite keeps beside a store. */
 const companions = ['-wal', '-shm']
 
-interface Reconnect {
-  readonly account: string | null
-  readonly email: string | null
-  readonly url: string
-}
-
-interface Restored {
-  /** File of the former store; null = there was none. */
-  readonly kept: string | null
-  /** Keys and tokens in force in the backup that stay revoked; null = the former store could not be read. */
-  readonly revoked: readonly string[] | null
-  /** Number of email accounts that keep the newer refresh token of the former store. */
-  readonly consents: number
-  /** Email accounts whose refresh token may have been replaced since the backup: their users sign in again at `url`. */
-  readonly reconnect: readonly Reconnect[]
-}
-
 /**
  * Replaces the store by a backup of this installation, and keeps the former store beside it. Keys and tokens that the
  * former store has revoked stay revoked, and its refresh tokens stay in use. `conflict` while the service runs,
  * `bad_request` for a file that cannot be restored.
  */
-export function restoreStore(config: Config, file: string): Restored {
+export function restoreStore(config: Config, file: string) {
   if (config.MONGODB_URI !== null)
     throw new AppError('bad_request', 'MONGODB_URI is set: restore the database with mongorestore')
   if (!existsSync(file)) throw new AppError('bad_request', `${file}: no such file`)
@@ -206,7 +183,16 @@ export function restoreStore(config: Config, file: string): Restored {
     const reconnect = consents.made.map(({ accountId: account, email, token }) => {
       return { account, email, url: connectUrl(baseUrl, token) }
     })
-    return { kept, revoked, consents: consents.kept, reconnect }
+    return {
+      /** File of the former store; null = there was none. */
+      kept,
+      /** Keys and tokens in force in the backup that stay revoked; null = the former store could not be read. */
+      revoked,
+      /** Number of email accounts that keep the newer refresh token of the former store. */
+      consents: consents.kept,
+      /** Email accounts whose refresh token may have been replaced since the backup: their users sign in again. */
+      reconnect,
+    }
   } finally {
     clear(part)
     release()

@@ -32,10 +32,7 @@ export function secretsOf({ secrets }: Pick<Authenticated, 'secrets'>, now = Dat
   return validSecrets(secrets, now).map(({ secret }) => secret)
 }
 
-interface Generated {
-  readonly apiKey: string
-  readonly apiSecret: string
-}
+type Generated = Readonly<Record<'apiKey' | 'apiSecret', string>>
 
 export type Developers = ReturnType<typeof createDevelopers>
 
@@ -66,11 +63,17 @@ type Patch = Parameters<Store['developers']['edit']>[1]
 
 export function createDevelopers(deps: Deps) {
   const { store, sealer } = deps
-  const { byKey, byId, inForce, edit, editKey, reread } = createCache(deps)
+  const { byKey, byId, inForce, edit, reread } = createCache(deps)
 
+  /** Compares with the stored secrets, and repeats the change when another process has changed them. */
   async function changeSecrets(id: string, change: Change): Promise<Authenticated> {
-    const secrets = await storeSecrets(deps, id, change)
-    return withSecrets(await editKey(id, {}), secrets)
+    for (;;) {
+      const known = await store.developers.get(id)
+      if (known === null) throw notFound('developer', id)
+      const secrets = change(known)
+      if (await store.sealed.developer(id, known.sealedSecret, sealSecrets(sealer, id, secrets)))
+        return withSecrets(await edit(id, {}, true), secrets)
+    }
   }
 
   return {
@@ -94,12 +97,15 @@ export function createDevelopers(deps: Deps) {
     endReplaced: async (id: string) =>
       (await changeSecrets(id, (known) => secretsKept(sealer, known).slice(0, 1))).developer,
     /** End of the last replaced secret, in ms; null = no replaced secret is accepted. */
-    replacedUntil: (developer: DeveloperRecord) => replacedUntil(sealer, developer),
+    replacedUntil(developer: DeveloperRecord): number | null {
+      const [, ...replaced] = validSecrets(secretsKept(sealer, developer), Date.now())
+      return replaced.length === 0 ? null : Math.max(...replaced.map(({ expiresAt }) => expiresAt ?? 0))
+    },
     /**
      * Revokes the key, or puts it in force again. A revoked key is refused at once, and its streams end; users and mail
      * stay, callbacks wait. `not_found`.
      */
-    setRevoked: (id: string, revoked: boolean) => editKey(id, { revokedAt: revoked ? Date.now() : null }),
+    setRevoked: (id: string, revoked: boolean) => edit(id, { revokedAt: revoked ? Date.now() : null }, true),
 
     /**
      * Makes the first developer, or sets its secret to MAILROOM_API_SECRET. A secret that a lost key sealed is
@@ -142,15 +148,11 @@ function createCache(deps: Deps) {
     return found
   }
 
-  async function edit(
-    id: string,
-    patch: Patch,
-    changed: typeof keyChanged = () => undefined,
-  ): Promise<DeveloperRecord> {
+  async function edit(id: string, patch: Patch, isKeyChanged = false): Promise<DeveloperRecord> {
     const developer = await store.developers.edit(id, patch)
     if (developer === null) throw notFound('developer', id)
     forget(developer)
-    changed(developer)
+    if (isKeyChanged) keyChanged(developer)
     await store.nodes.tell({ what: 'developer', id })
     return developer
   }
@@ -161,8 +163,6 @@ function createCache(deps: Deps) {
     byId.delete(id)
   }
 
-  const editKey = (id: string, patch: Patch): Promise<DeveloperRecord> => edit(id, patch, keyChanged)
-
   async function reread(id: string): Promise<void> {
     const developer = await store.developers.get(id)
     if (developer === null) return
@@ -170,7 +170,7 @@ function createCache(deps: Deps) {
     keyChanged(developer)
   }
 
-  return { byKey, byId, inForce, edit, editKey, reread }
+  return { byKey, byId, inForce, edit, reread }
 }
 
 /** Ignores `conflict`: another node that starts at the same time has made the developer. */
@@ -180,16 +180,6 @@ function unlessThere(error: unknown): null {
 }
 
 type Change = (known: DeveloperRecord) => readonly Secret[]
-
-/** Compares with the stored secrets, and repeats the change when another process has changed them. */
-async function storeSecrets({ store, sealer }: Deps, id: string, change: Change): Promise<readonly Secret[]> {
-  for (;;) {
-    const known = await store.developers.get(id)
-    if (known === null) throw notFound('developer', id)
-    const secrets = change(known)
-    if (await store.sealed.developer(id, known.sealedSecret, sealSecrets(sealer, id, secrets))) return secrets
-  }
-}
 
 function renewed({ config, sealer }: Deps, known: DeveloperRecord, overlapMs: number): readonly Secret[] {
   if (known.apiKey === config.MAILROOM_API_KEY)
@@ -204,11 +194,6 @@ function secretsKept(sealer: Sealer, { id, sealedSecret }: DeveloperRecord): rea
 /** Replaces all secrets by this one. */
 async function replaceSecrets({ store, sealer }: Deps, id: string, secret: string): Promise<void> {
   await store.developers.edit(id, { sealedSecret: sealSecrets(sealer, id, [onlySecret(secret, Date.now())]) })
-}
-
-function replacedUntil(sealer: Sealer, developer: DeveloperRecord): number | null {
-  const [, ...replaced] = validSecrets(secretsKept(sealer, developer), Date.now())
-  return replaced.length === 0 ? null : Math.max(...replaced.map(({ expiresAt }) => expiresAt ?? 0))
 }
 
 /** Makes the first developer, or its lost secret; null = the developer is there. */
@@ -248,15 +233,7 @@ async function create(
 }
 
 async function refreshSecret(deps: Deps, known: DeveloperRecord, secret: string): Promise<void> {
-  const { sealer, config } = deps
-  let current: string | null = null
-  try {
-    current = currentSecret(openSecrets(sealer, known.id, known.sealedSecret))
-  } catch (cause) {
-    if (!config.MAILROOM_SECRET_LOST)
-      throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
-  }
-  if (current !== secret) await replaceSecrets(deps, known.id, secret)
+  if (secretsKept(deps.sealer, known)[0]?.secret !== secret) await replaceSecrets(deps, known.id, secret)
 }
 
 /** Ends open streams of a key, a token or a console session when it is revoked. */

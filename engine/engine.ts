@@ -2,19 +2,19 @@
 import type { RequestListener } from 'node:http'
 import { createAccounts, type Accounts } from './accounts/index.ts'
 import { createBackups, type Backups } from './backup.ts'
-import { createBudget, type Budget } from './budget.ts'
+import { createBudget } from './budget.ts'
 import type { Config } from './config.ts'
-import { openBrand, type Brand } from './connect/brand.ts'
-import { createConnect, type Connect } from './connect/index.ts'
-import { createDevelopers, createRevocations, type Developers, type Revocations } from './developers.ts'
+import { openBrand } from './connect/brand.ts'
+import { createConnect } from './connect/index.ts'
+import { createDevelopers, createRevocations } from './developers.ts'
 import { createEveryNode, type EveryNode } from './every-node.ts'
-import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
+import { createDiscovery, type DiscoveryDeps } from './discovery/discover.ts'
 import { createHostProbe } from './discovery/host-probe.ts'
-import { createMailboxes, type Mailboxes } from './mailboxes.ts'
-import { createHttpClient, type HttpClient } from './net/http.ts'
-import { createPeers, ownAddress, type Peers } from './net/peers.ts'
-import { createOperators, type Operators } from './operators.ts'
-import { type Consents, createConsent } from './oauth/consent.ts'
+import { createMailboxes } from './mailboxes.ts'
+import { createHttpClient } from './net/http.ts'
+import { createPeers, ownAddress } from './net/peers.ts'
+import { createOperators } from './operators.ts'
+import { createConsent } from './oauth/consent.ts'
 import { createOAuthServers } from './oauth/providers.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
@@ -26,73 +26,22 @@ import {
   createHistory,
   createLoopReport,
   createMetrics,
-  type History,
-  type Metrics,
 } from './observe/metrics.ts'
-import { createTracing, type Tracing } from './observe/tracing.ts'
+import { createTracing } from './observe/tracing.ts'
 import { createReadiness } from './readiness.ts'
 import { startRecount, startRetention } from './maintenance.ts'
 import { openSealedStore } from './sealed-store.ts'
-import type { Sealer } from './secrets/seal.ts'
-import { createSettings, settableConfig, type Settings } from './settings.ts'
+import { createSettings, settableConfig } from './settings.ts'
 import { createSlotWork } from './slot-work.ts'
-import { createUndo, type Undo } from './undo.ts'
-import { keepRecords, type KeptStore } from './store/kept-records.ts'
-import type { Backlog } from './store/port.ts'
+import { createUndo } from './undo.ts'
+import { keepRecords } from './store/kept-records.ts'
 import type { DeveloperRecord } from './store/records.ts'
 import { createWebhooks, type Webhooks } from './webhooks/index.ts'
 import type { Mail } from './webhooks/parts.ts'
-import { createUses, type Uses } from './uses.ts'
+import { createUses } from './uses.ts'
 import { withinTime } from './waits.ts'
 
-export interface Engine {
-  readonly config: Config
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly store: KeptStore
-  readonly sealer: Sealer
-  readonly http: HttpClient
-  /** HTTP to the other nodes. */
-  readonly peers: Peers
-  /** Counts of limits that hold over all nodes. */
-  readonly uses: Uses
-  readonly everyNode: EveryNode
-  readonly budget: Budget
-  readonly developers: Developers
-  readonly operators: Operators
-  readonly revocations: Revocations
-  readonly mailboxes: Mailboxes
-  /** Connect tokens and the connect wizard. */
-  readonly connect: Connect
-  /** Look of the connect wizard. */
-  readonly brand: Brand
-  readonly accounts: Accounts
-  readonly webhooks: Webhooks
-  readonly discovery: Discovery
-  /** Sign-in of end users at an OAuth provider. */
-  readonly consent: Consents
-  /** Figures of the last hour. */
-  readonly history: History
-  readonly backups: Backups
-  readonly settings: Settings
-  /** Pending callbacks of all channels, a few seconds old at most. */
-  backlog(): Promise<Backlog>
-  /** MAILROOM_PUBLIC_URL, or the address of this process: for links, whatever Host a call names. */
-  baseUrl(): string
-  /** Sets the address of this process, once the port is known. MAILROOM_PUBLIC_URL wins. */
-  setBaseUrl(url: string): void
-  /**
-   * Starts the actors of the slots that this process takes. Resolves when all have started. With MongoDB `listener`
-   * answers calls that other nodes pass on.
-   */
-  start(listener?: RequestListener): Promise<void>
-  /** Makes `ready` false. Calls are still served. */
-  drain(): void
-  /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
-  stop(): Promise<void>
-  /** Whether the store takes writes, the actors have started, and `drain` was not called. */
-  ready(): Promise<boolean>
-}
+export type Engine = Awaited<ReturnType<typeof createEngine>>
 
 export interface EngineDeps {
   readonly config: Config
@@ -120,15 +69,16 @@ function mailOf(accounts: () => Accounts): Mail {
 }
 
 /** Opens the store and wires the parts; starts nothing. `bad_request` for a setting that cannot work. */
-export async function createEngine({
-  config: configured,
-  log,
-  ownsProcess = false,
-  connections,
-  lookUps,
-  signal,
-  lost = () => undefined,
-}: EngineDeps): Promise<Engine> {
+export async function createEngine(deps: EngineDeps) {
+  const parts = await wire(deps, (): Promise<boolean> => life.ready())
+  const life = lifecycle(parts, deps.ownsProcess === true)
+  return { ...parts, ...life }
+}
+
+type Parts = Awaited<ReturnType<typeof wire>>
+
+async function wire(deps: EngineDeps, ready: () => Promise<boolean>) {
+  const { config: configured, log, ownsProcess = false, connections, lookUps, signal, lost = () => undefined } = deps
   const values = new Map<string, number>()
   const config = settableConfig(configured, values)
   const brand = openBrand(config)
@@ -143,18 +93,26 @@ export async function createEngine({
     hostNames: config.MAILROOM_METRICS_TOKEN !== null,
     queues: () => accounts.waiting(),
     outbox: backlog,
-    ready: () => engine.ready(),
+    ready,
     ...(config.MONGODB_URI === null
       ? { directory: config.MAILROOM_DATA_DIR, lastBackupAt: () => backups.lastAt() }
       : {}),
   })
   const { store: noticed, writable } = createReadiness(opened, log, metrics)
   const store = keepRecords(noticed)
-  const backups = createBackups({ log, store, config })
+  const backups: Backups = createBackups({ log, store, config })
   const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
-  const keys = createKeys({ store, sealer, config }, (developerId) => webhooks.keyChanged(developerId))
-  const { tokens, consent } = createSignIn({ store, sealer, config, http })
+  const revocations = createRevocations()
+  const keyChanged = ({ id, revokedAt }: DeveloperRecord): void => {
+    if (revokedAt) revocations.end(id)
+    webhooks.keyChanged(id)
+  }
+  const developers = createDevelopers({ store, sealer, config, keyChanged })
+  const operators = createOperators({ store, config, ended: revocations.end })
+  const servers = createOAuthServers({ config, http })
+  const tokens = createTokens({ store, sealer, servers })
+  const consent = createConsent({ store, sealer, servers, tokens })
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
   const tracing = await createTracing(config, log)
@@ -162,52 +120,25 @@ export async function createEngine({
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
   const peers = createPeers(sealer.derive('nodes'), sealer.deriveFormer('nodes'))
   const uses = createUses({ nodes: store.nodes, tellAll: (told) => everyNode.tell('uses', told) })
-  const shared = { config, log, metrics, tracing, store, sealer, budget, undo, uses }
+  const shared = { config, log, metrics, tracing, store, sealer, budget, undo, uses, developers }
   const webhooks: Webhooks = createWebhooks({ ...shared, mail: mailOf(() => accounts), baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
-  const mailboxes = createMailboxes({ ...shared, ...keys, accounts, webhooks })
-  const connect = createConnect({ ...shared, ...keys, mailboxes })
+  const mailboxes = createMailboxes({ ...shared, accounts, webhooks })
+  const connect = createConnect({ ...shared, mailboxes })
   const probe = createHostProbe({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const discovery = createDiscovery({ http, probe, ...lookUps })
   const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
-  const services = { http, peers, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
   const history = createHistory({ metrics })
   const everyNode: EveryNode = createEveryNode({ ...shared, peers, history, accounts, webhooks })
-  const parts = { ...shared, ...services, history, everyNode, backups, settings, backlog }
-  const engine: Engine = {
-    ...parts,
-    ...lifecycle(parts, writable, ownsProcess),
+  return {
+    ...shared,
+    ...{ http, peers, operators, revocations, mailboxes, connect, brand, accounts, webhooks, discovery, consent },
+    ...{ history, everyNode, backups, settings, backlog, writable },
+    /** MAILROOM_PUBLIC_URL, or the address of this process: for links, whatever Host a call names. */
     baseUrl: () => baseUrl,
-    setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
+    /** Sets the address of this process, once the port is known. MAILROOM_PUBLIC_URL wins. */
+    setBaseUrl: (url: string): void => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
   }
-  return engine
-}
-
-type Base = Pick<Engine, 'config' | 'store' | 'sealer'>
-
-/** Developers, operators and revocations. `changed`: called when a secret changes, or whether a key is in force. */
-function createKeys({ store, sealer, config }: Base, changed: (developerId: string) => void) {
-  const revocations = createRevocations()
-  const keyChanged = (developer: DeveloperRecord): void => {
-    if (developer.revokedAt) revocations.end(developer.id)
-    changed(developer.id)
-  }
-  const developers = createDevelopers({ store, sealer, config, keyChanged })
-  return { developers, operators: createOperators({ store, config, ended: revocations.end }), revocations }
-}
-
-/** OAuth: access tokens for the accounts, and the sign-in of end users. */
-function createSignIn({ store, sealer, config, http }: Base & Pick<Engine, 'http'>) {
-  const servers = createOAuthServers({ config, http })
-  const tokens = createTokens({ store, sealer, servers })
-  return { tokens, consent: createConsent({ store, sealer, servers, tokens }) }
-}
-
-type Lifecycle = Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'>
-
-type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
-  readonly tracing: Tracing
-  readonly undo: Undo
 }
 
 /** Listens for other nodes, and returns the address; null = there are no other nodes. */
@@ -223,7 +154,7 @@ async function listenForNodes(
   return address
 }
 
-function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: boolean): Lifecycle {
+function lifecycle(parts: Parts, ownsProcess: boolean) {
   const { config, log, metrics, tracing, store, http, peers, budget, undo, accounts, webhooks, history, settings } =
     parts
   const { nodes } = store
@@ -232,7 +163,11 @@ function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: 
   let draining = false
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]
   return {
-    async start(listener) {
+    /**
+     * Starts the actors of the slots that this process takes. Resolves when all have started. With MongoDB `listener`
+     * answers calls that other nodes pass on.
+     */
+    async start(listener?: RequestListener): Promise<void> {
       if (ownsProcess) ends.push(watchLoop(createLoopReport({ log, metrics })))
       ends.push(history.start())
       const begin = async (): Promise<void> => nodes.start(work, await listenForNodes(parts, listener))
@@ -243,8 +178,10 @@ function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: 
       ends.push(startRetention({ store, config, log }), startRecount({ store, log }))
       state = 'started'
     },
-    drain: () => void (draining = true),
-    async stop() {
+    /** Makes `ready` false. Calls are still served. */
+    drain: (): void => void (draining = true),
+    /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
+    async stop(): Promise<void> {
       state = 'stopped'
       await nodes.leave(config.MAILROOM_SHUTDOWN_TIMEOUT)
       undo.close()
@@ -252,6 +189,7 @@ function lifecycle(parts: Parts, writable: () => Promise<boolean>, ownsProcess: 
       await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled(ends.map((end) => end())))
       await Promise.allSettled([http.close(), peers.close(), tracing.close(), store.close()])
     },
-    ready: async () => state === 'started' && !draining && (await writable()) && !draining,
+    /** Whether the store takes writes, the actors have started, and `drain` was not called. */
+    ready: async () => state === 'started' && !draining && (await parts.writable()) && !draining,
   }
 }

@@ -11,14 +11,14 @@ import { type History, latencies, type Metrics } from './observe/metrics.ts'
 import type { Store } from './store/port.ts'
 import type { OutboxRecord } from './store/records.ts'
 import type { NumberedNews } from './store/slots.ts'
-import type { SharedUses, ToldUses } from './uses.ts'
+import type { ToldUses, Uses } from './uses.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
 interface Sources {
   readonly config: Pick<Config, 'MAILROOM_ROLE'>
   readonly store: Pick<Store, 'nodes'>
   readonly peers: Pick<Peers, 'call' | 'tell'>
-  readonly uses: Pick<SharedUses, 'heard'>
+  readonly uses: Pick<Uses, 'heard'>
   readonly metrics: Metrics
   readonly history: History
   readonly accounts: Pick<Accounts, 'facts' | 'hosts'>

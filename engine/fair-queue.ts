@@ -17,21 +17,9 @@ export interface Asked {
   readonly urgent: boolean
 }
 
-export interface FairQueue {
-  /**
-   * Runs `work` when it has a place. Its signal aborts at the deadline and when `signal` does. Rejects as the work
-   * does, with `timeout` at the deadline, and with the reason of `signal` while it waits for a place.
-   */
-  run<T>(asked: Asked, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
-  /** Work that has a place, or will have one before this if all ends one by one: as many at most. */
-  ahead(asked: Pick<Asked, 'developerId' | 'urgent'>): number
-  /** Work without a place. */
-  readonly waiting: number
-  /** Developers with work. */
-  readonly developers: number
-}
+export type FairQueue = Pick<Queue, 'run' | 'ahead' | 'waiting' | 'developers'>
 
-export interface FairQueueOptions {
+interface FairQueueOptions {
   readonly places: number
   /** Most places of one developer. Default: all. */
   readonly perDeveloper?: number
@@ -61,7 +49,7 @@ export function createFairQueue(options: FairQueueOptions): FairQueue {
   return new Queue(options)
 }
 
-class Queue implements FairQueue {
+class Queue {
   readonly #options: Required<FairQueueOptions>
   readonly #spare: number
   /** By developer. Of developers with equally many places the first is next. */
@@ -74,14 +62,20 @@ class Queue implements FairQueue {
     this.#spare = Math.ceil(options.places / 2)
   }
 
+  /** Work without a place. */
   get waiting(): number {
     return this.#waiting
   }
 
+  /** Developers with work. */
   get developers(): number {
     return this.#developers.size
   }
 
+  /**
+   * Runs `work` when it has a place. Its signal aborts at the deadline and when `signal` does. Rejects as the work
+   * does, with `timeout` at the deadline, and with the reason of `signal` while it waits for a place.
+   */
   async run<T>(asked: Asked, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted()
     const own = this.#workOf(asked.developerId)
@@ -97,6 +91,7 @@ class Queue implements FairQueue {
     }
   }
 
+  /** Work that has a place, or will have one before this if all ends one by one: as many at most. */
   ahead({ developerId, urgent }: Pick<Asked, 'developerId' | 'urgent'>): number {
     const own = this.#developers.get(developerId)
     const before = own === undefined ? 0 : urgent ? waitingIn(own.urgent) : own.waiting

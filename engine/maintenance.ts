@@ -22,19 +22,19 @@ const everyMs = 10 * 60_000
 const step = 1000
 const stepsPerRun = 50
 
-interface RetentionDeps {
+interface Deps {
   readonly store: Store
   readonly config: Config
   readonly log: Logger
 }
 
 /** Starts the retention. Returns a function that stops it, and resolves when the current run has ended. */
-export function startRetention(deps: RetentionDeps): () => Promise<void> {
+export function startRetention(deps: Deps): () => Promise<void> {
   const stop = new AbortController()
   let orphansAfter: string | null = null
   let running: Promise<void> | null = null
   async function run(): Promise<void> {
-    await sweepAll(deps, stop.signal)
+    await sweep(deps, stop.signal)
     if (!stop.signal.aborted) orphansAfter = await tidyUp(deps, orphansAfter)
     running = null
   }
@@ -49,13 +49,18 @@ export function startRetention(deps: RetentionDeps): () => Promise<void> {
   }
 }
 
-/** Never rejects. */
-async function sweepAll({ store, config, log }: RetentionDeps, signal: AbortSignal): Promise<void> {
+/** Removes rows that are too old, in steps. Never rejects. */
+async function sweep({ store, config, log }: Deps, signal: AbortSignal): Promise<void> {
   const { changes, outbox: deliveries, calls, audit } = store
   const kept = { changes, deliveries, calls, audit }
   try {
     for (const what of keptNames) {
-      const rows = await sweep(kept[what].expire, config[retentionKeys[what]], signal)
+      let rows = 0
+      for (let run = 0; run < stepsPerRun && !signal.aborted; run += 1) {
+        const count = await kept[what].expire(Date.now() - config[retentionKeys[what]], step)
+        rows += count
+        if (count < step) break
+      }
       if (rows > 0) log.info({ what, rows }, 'retention')
     }
   } catch (error) {
@@ -64,7 +69,7 @@ async function sweepAll({ store, config, log }: RetentionDeps, signal: AbortSign
 }
 
 /** Never rejects. Looks at one page of accounts, and returns the start of the next one. */
-async function tidyUp({ store, log }: RetentionDeps, after: string | null): Promise<string | null> {
+async function tidyUp({ store, log }: Deps, after: string | null): Promise<string | null> {
   try {
     const rows = await store.tidy()
     const { orphans, next } = await removeOrphans(store, after, Date.now())
@@ -76,32 +81,12 @@ async function tidyUp({ store, log }: RetentionDeps, after: string | null): Prom
   }
 }
 
-/** Removes rows in steps. `expire` removes at most `limit` rows from before a time, and returns their number. */
-async function sweep(
-  expire: (before: number, limit: number) => Promise<number>,
-  keepMs: number,
-  signal: AbortSignal,
-): Promise<number> {
-  let gone = 0
-  for (let run = 0; run < stepsPerRun && !signal.aborted; run += 1) {
-    const count = await expire(Date.now() - keepMs, step)
-    gone += count
-    if (count < step) break
-  }
-  return gone
-}
-
 const pageSize = 200
 /** Wait after a failure of the store. */
 const againMs = 60_000
 
-interface RecountDeps {
-  readonly store: Pick<Store, 'accounts' | 'contacts' | 'folders' | 'messages' | 'nodes' | 'users'>
-  readonly log: Logger
-}
-
 /** Starts the recount. Returns a function that stops it, and resolves when it has ended. */
-export function startRecount(deps: RecountDeps): () => Promise<void> {
+export function startRecount(deps: Omit<Deps, 'config'>): () => Promise<void> {
   const stop = new AbortController()
   const done = recountAll(deps, stop.signal)
   return () => {
@@ -111,7 +96,7 @@ export function startRecount(deps: RecountDeps): () => Promise<void> {
 }
 
 /** Repeats the recount after failures, until it is done. Never rejects. */
-async function recountAll(deps: RecountDeps, signal: AbortSignal): Promise<void> {
+async function recountAll(deps: Omit<Deps, 'config'>, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
       await recountOnce(deps, signal)
@@ -123,7 +108,7 @@ async function recountAll(deps: RecountDeps, signal: AbortSignal): Promise<void>
   }
 }
 
-async function recountOnce(deps: RecountDeps, signal: AbortSignal): Promise<void> {
+async function recountOnce(deps: Omit<Deps, 'config'>, signal: AbortSignal): Promise<void> {
   for await (const page of pagesOf((after, limit) => deps.store.accounts.page(after, limit))) {
     for (const account of page) {
       if (signal.aborted) return
@@ -133,7 +118,11 @@ async function recountOnce(deps: RecountDeps, signal: AbortSignal): Promise<void
   }
 }
 
-async function recount({ store, log }: RecountDeps, account: AccountRecord, signal: AbortSignal): Promise<void> {
+async function recount(
+  { store, log }: Omit<Deps, 'config'>,
+  account: AccountRecord,
+  signal: AbortSignal,
+): Promise<void> {
   const owner = await ownerOf(store, account)
   const folders = await store.folders.list(account.id)
   const roles = new Map(folders.map(({ id, specialUse }) => [id, specialUse]))

@@ -39,7 +39,7 @@ export async function openStore(config: Config, log: Logger, signal?: AbortSigna
   return store
 }
 
-export interface SealedStore {
+interface SealedStore {
   readonly store: Store
   readonly sealer: Sealer
 }
@@ -110,26 +110,12 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
   return sealer
 }
 
-export interface Resealed {
-  readonly resealed: number
-  /** Number of values that other keys seal. */
-  readonly left: number
-  readonly done: boolean
-  /** Number of values by key; 'v1' = sealed by a version that named no key. */
-  readonly keys: Readonly<Record<string, number>>
-}
-
-interface SealedValue {
-  readonly id: string
-  readonly sealed: string
-  replace(by: string): Promise<boolean>
-}
-
 /**
  * Seals values of former keys with the current one, at most `most` of them; counts all. Each write compares with the
  * value that was read, so the process may be killed and started again at any time. `internal` when a key is missing.
+ * `keys`: number of values by key id; 'v1' = sealed by a version that named no key. `left`: those of other keys.
  */
-export async function reseal({ store, sealer }: SealedStore, most: number): Promise<Resealed> {
+export async function reseal({ store, sealer }: SealedStore, most: number) {
   const keys: Record<string, number> = { [sealer.keyId]: 0 }
   let resealed = 0
   for await (const value of sealedValues(store)) {
@@ -155,21 +141,25 @@ async function lostValues({ store, sealer }: SealedStore): Promise<Readonly<Reco
   return lost
 }
 
-async function* sealedValues(store: Store): AsyncGenerator<SealedValue, void, undefined> {
+async function* sealedValues(store: Store) {
   const { sealed } = store
   for await (const page of pagesOfDevelopers(store)) {
     for (const { id, sealedSecret } of page) {
-      yield { id, sealed: sealedSecret, replace: (by) => sealed.developer(id, sealedSecret, by) }
+      yield { id, sealed: sealedSecret, replace: (by: string) => sealed.developer(id, sealedSecret, by) }
       for (const { consumerKey, sealedSecret: from } of await store.providers.list(id))
-        yield { id: `${id}:${consumerKey}`, sealed: from, replace: (by) => sealed.provider(id, consumerKey, from, by) }
+        yield {
+          id: `${id}:${consumerKey}`,
+          sealed: from,
+          replace: (by: string) => sealed.provider(id, consumerKey, from, by),
+        }
     }
   }
   for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
     for (const { id, sealedCredential: from } of page)
-      yield { id, sealed: from, replace: (by) => sealed.account(id, from, by) }
+      yield { id, sealed: from, replace: (by: string) => sealed.account(id, from, by) }
   }
   for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
     for (const { id, sealedSecrets: from } of page)
-      yield { id, sealed: from, replace: (by) => sealed.webhook(id, from, by) }
+      yield { id, sealed: from, replace: (by: string) => sealed.webhook(id, from, by) }
   }
 }

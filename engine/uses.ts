@@ -12,18 +12,13 @@ export type UseKind = 'calls' | 'forms' | 'wrong key' | 'right key' | 'login' | 
 /** `from`: id of the counting node. */
 type UseListener = (name: string, by: number, from: string) => void
 
-export interface Uses {
-  /** Number of nodes, this one included. */
-  nodes(): number
-  /** Whether the node of this id is there. */
-  has(id: string): boolean
-  /** Sends a count of this node to the other nodes. */
-  tell(kind: UseKind, name: string, by?: number): void
-  /** Calls `listener` with the counts of other nodes. */
-  hear(kind: UseKind, listener: UseListener): void
-}
+export type Uses = ReturnType<typeof createUses>
 
-export const ownUses: Uses = { nodes: () => 1, has: () => false, tell: () => undefined, hear: () => undefined }
+/** The counts of a process without other nodes. */
+export const ownUses = createUses({
+  nodes: { id: '', has: () => false, others: () => [] },
+  tellAll: () => Promise.resolve(true),
+})
 
 /** Time between two tellings: per other node, and at most. */
 const everyMs = { node: 100, most: 1000 }
@@ -35,18 +30,13 @@ export interface ToldUses {
   readonly uses: readonly (readonly [UseKind, string, number])[]
 }
 
-export interface SharedUses extends Uses {
-  /** Takes the counts of another node. */
-  heard(told: ToldUses): void
-}
-
 interface Deps {
   readonly nodes: Pick<Nodes, 'id' | 'has' | 'others'>
   /** Tells the other nodes. Returns whether all have answered. */
   readonly tellAll: (told: ToldUses) => Promise<boolean>
 }
 
-export function createUses({ nodes, tellAll }: Deps): SharedUses {
+export function createUses({ nodes, tellAll }: Deps) {
   const listeners = new Map<UseKind, UseListener[]>()
   const untold = new Map<string, [UseKind, string, number]>()
   let timer: NodeJS.Timeout | null = null
@@ -66,6 +56,7 @@ export function createUses({ nodes, tellAll }: Deps): SharedUses {
     timer ??= setTimeout(() => void flush(), Math.min(everyMs.most, everyMs.node * nodes.others().length)).unref()
   }
 
+  /** Sends a count of this node to the other nodes. */
   function tell(kind: UseKind, name: string, by = 1): void {
     if (nodes.others().length === 0) return
     const key = `${kind} ${name}`
@@ -75,11 +66,16 @@ export function createUses({ nodes, tellAll }: Deps): SharedUses {
   }
 
   return {
+    /** Number of nodes, this one included. */
     nodes: () => nodes.others().length + 1,
-    has: (id) => nodes.has(id),
+    /** Whether the node of this id is there. */
+    has: (id: string) => nodes.has(id),
     tell,
-    hear: (kind, listener) => void listeners.set(kind, [...(listeners.get(kind) ?? []), listener]),
-    heard({ from, uses }) {
+    /** Calls `listener` with the counts of other nodes. */
+    hear: (kind: UseKind, listener: UseListener): void =>
+      void listeners.set(kind, [...(listeners.get(kind) ?? []), listener]),
+    /** Takes the counts of another node. */
+    heard({ from, uses }: ToldUses): void {
       for (const [kind, name, by] of uses) for (const one of listeners.get(kind) ?? []) one(name, by, from)
     },
   }

@@ -68,17 +68,7 @@ async function ancestors(
 const mostOfThread = 1000
 
 /** The messages that belong together by In-Reply-To and References, or by the provider's thread id. */
-export interface Conversation {
-  /** The same for each of its messages. */
-  readonly threadId: string
-  readonly hostedThreadId: string | null
-  /** The thread ids of its messages. */
-  readonly threadIds: readonly string[]
-  /** Live messages, oldest first. */
-  readonly messages: readonly MessageRecord[]
-  /** false = there are more messages than were read. */
-  readonly isWhole: boolean
-}
+export type Conversation = Awaited<ReturnType<typeof conversation>>
 
 /**
  * The conversations of messages, by message id. The search goes up to the answered messages and down to the answers: a
@@ -142,7 +132,8 @@ function readsOf({ messages }: Pick<Store, 'messages'>, accountId: string) {
   }
 }
 
-async function conversation(reads: Reads, message: MessageRecord): Promise<Conversation> {
+/** `messages`: live ones, oldest first. `threadId` and `threadIds` are the same for each of them. */
+async function conversation(reads: Reads, message: MessageRecord) {
   const { accountId, hostedThreadId } = message
   const above = hostedThreadId === null ? await ancestors(reads, message) : []
   const asked = new Set<string>()
@@ -160,6 +151,7 @@ async function conversation(reads: Reads, message: MessageRecord): Promise<Conve
   }
   const messages = [...found.values()].sort((a, b) => a.sentAt - b.sentAt || (a.id < b.id ? -1 : 1))
   const own = [...new Set([message, ...messages].map((one) => one.threadId))]
+  /** false = there are more messages than were read. */
   const isWhole = found.size < mostOfThread
   return { threadId: messages[0]?.threadId ?? message.threadId, hostedThreadId, threadIds: own, messages, isWhole }
 }

@@ -5,7 +5,7 @@
  * that key, and a server also accepts the key of MAILROOM_SECRET_OLD.
  */
 import { createHash } from 'node:crypto'
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import { type AddressInfo, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -24,7 +24,7 @@ const keepAliveMs = 10_000
 const idleMs = { asking: 30_000, answering: 75_000 } as const
 const maxHeaderBytes = 48 * 1024
 
-export interface PeerCall {
+interface PeerCall {
   readonly method: string
   readonly path: string
   /** Name, value, name, value … */
@@ -33,24 +33,11 @@ export interface PeerCall {
   readonly signal: AbortSignal
 }
 
-export interface PeerAnswer {
-  readonly status: number
-  readonly headers: IncomingMessage['headers']
-  readonly body: Readable
-}
-
-export interface Peers {
-  /** Returns this node's address (host:port) for other nodes. `bad_request` when it cannot listen there. */
-  listen(listener: RequestListener, host: string, port: number): Promise<string>
-  /** Rejects with `network` when no connection was made or it broke. */
-  call(address: string, call: PeerCall): Promise<PeerAnswer>
-  /** Sends a POST. Returns the status; 0 = no response. */
-  tell(address: string, path: string, body?: Buffer): Promise<number>
-  close(): Promise<void>
-}
+export type Peers = ReturnType<typeof createPeers>
+export type PeerAnswer = Awaited<ReturnType<Peers['call']>>
 
 /** `former`: keys that are still accepted. */
-export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers {
+export function createPeers(key: Buffer, former: readonly Buffer[] = []) {
   const keys = new Map([...former, key].map((one) => [nameOf(one), one]))
   const own = nameOf(key)
   const chosen: ChooseKey = (hint) => {
@@ -60,7 +47,7 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
   const agents = { call: agentWith(chosen, null), tell: agentWith(chosen, tellingConnections) }
   let server: Server | null = null
 
-  async function ask(agent: Agent, address: string, asked: PeerCall): Promise<PeerAnswer> {
+  async function ask(agent: Agent, address: string, asked: PeerCall) {
     const { method, path, headers, body, signal } = asked
     try {
       // The path is sent unchanged: the caller has read it already.
@@ -74,8 +61,10 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
   }
 
   return {
-    call: (address, asked) => ask(agents.call, address, asked),
-    async listen(listener, host, port) {
+    /** Rejects with `network` when no connection was made or it broke. */
+    call: (address: string, asked: PeerCall) => ask(agents.call, address, asked),
+    /** Returns this node's address (host:port) for other nodes. `bad_request` when it cannot listen there. */
+    async listen(listener: RequestListener, host: string, port: number): Promise<string> {
       const psk = { pskIdentityHint: own, pskCallback: (_: unknown, name: string) => keys.get(name) ?? null }
       server = createServer({ ...tls, ...psk, maxHeaderSize: maxHeaderBytes, requireHostHeader: false }, listener)
       server.requestTimeout = 0
@@ -84,7 +73,8 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
       const { port: listened } = server.address() as AddressInfo
       return `${isIP(host) === 6 ? `[${host}]` : host}:${listened}`
     },
-    async tell(address, path, sent) {
+    /** Sends a POST. Returns the status; 0 = no response. */
+    async tell(address: string, path: string, sent?: Buffer): Promise<number> {
       try {
         const signal = AbortSignal.timeout(tellMs)
         const asked = { method: 'POST', path, headers: [], body: sent ?? null, signal }
@@ -95,7 +85,7 @@ export function createPeers(key: Buffer, former: readonly Buffer[] = []): Peers 
         return 0
       }
     },
-    async close() {
+    async close(): Promise<void> {
       const closed = new Promise<void>((resolve) => (server === null ? resolve() : server.close(() => resolve())))
       server?.closeIdleConnections()
       await Promise.all([agents.call.destroy(), agents.tell.destroy()])

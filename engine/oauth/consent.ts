@@ -77,17 +77,8 @@ export interface ConsentAnswer {
   readonly browser: string | null
 }
 
-export interface Consent {
-  readonly connectToken: string
-  /** As in ConsentWish: the caller sends the tokens to this login only. */
-  readonly destination: string
-  readonly providerKey: string
-  readonly refreshToken: string
-  /** Address of the end user in the ID token; null = none. */
-  readonly email: string | null
-}
-
 export type Consents = ReturnType<typeof createConsent>
+export type Consent = Awaited<ReturnType<Consents['finish']>>
 
 interface Deps {
   readonly store: Pick<Store, 'providers'>
@@ -157,8 +148,11 @@ export function createConsent(deps: Deps) {
       return { url: url.href, state }
     },
 
-    /** Exchanges the provider's response for tokens. Rejects with ConsentError, or with an error of the store. */
-    async finish(answer: ConsentAnswer): Promise<Consent> {
+    /**
+     * Exchanges the provider's response for tokens. The caller sends them to the login `destination` only. `email`: the
+     * end user's in the ID token; null = none. Rejects with ConsentError, or with an error of the store.
+     */
+    async finish(answer: ConsentAnswer) {
       const { parameters } = answer
       const state = parameters.get('state') ?? ''
       const taken = take(state, answer)

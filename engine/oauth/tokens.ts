@@ -18,14 +18,6 @@ import type { Store } from '../store/port.ts'
 import type { OAuthProviderRecord } from '../store/records.ts'
 import { issuingOf, type OAuthServers } from './providers.ts'
 
-export interface AccessToken {
-  readonly accessToken: string
-  /** When to ask for a new token and renew the session, some time before the token expires. In ms since 1970. */
-  readonly renewAt: number
-  /** The new refresh token, to be stored; null = the given refresh token is still the newest. */
-  readonly rotated: string | null
-}
-
 export interface Grant {
   readonly refreshToken: string
   readonly providerKey: string
@@ -34,14 +26,9 @@ export interface Grant {
 export type Tokens = ReturnType<typeof createTokens>
 
 /** The access token of a refresh token and of all refresh tokens that replaced it. */
-interface Kept {
-  readonly accessToken: string
-  readonly renewAt: number
-  /** The newest refresh token. */
-  readonly refreshToken: string
-  /** The provider's sealed secret at the request: after a change of the provider the token is not used. */
-  readonly sealedSecret: string
-}
+type Kept = ReturnType<typeof keptFrom>
+
+export type AccessToken = ReturnType<typeof tokenOf>
 
 interface Deps {
   readonly store: Pick<Store, 'providers'>
@@ -76,7 +63,7 @@ export function createTokens(deps: Deps) {
 
   return {
     /** Tokens are kept by developer, provider and refresh token, so that no developer gets another's access token. */
-    async get(developerId: string, grant: Grant): Promise<AccessToken> {
+    async get(developerId: string, grant: Grant) {
       const provider = await store.providers.get(developerId, grant.providerKey)
       if (provider === null)
         throw new AppError('permission', `the OAuth provider ${grant.providerKey} is not registered any more`)
@@ -115,7 +102,8 @@ export function isAccessToken(token: string): boolean {
   return /^[\x20-\x7e]+$/.test(token)
 }
 
-function tokenOf({ accessToken, renewAt, refreshToken }: Kept, grant: Grant): AccessToken {
+function tokenOf({ accessToken, renewAt, refreshToken }: Kept, grant: Grant) {
+  /** `rotated`: the new refresh token, to be stored; null = the given refresh token is still the newest. */
   return { accessToken, renewAt, rotated: refreshToken === grant.refreshToken ? null : refreshToken }
 }
 
@@ -124,10 +112,12 @@ function keptFrom(
   answer: TokenEndpointResponse,
   refreshToken: string,
   now: () => number,
-): Kept {
+) {
   if (!isAccessToken(answer.access_token)) throw new Error('the access token has characters that none may have')
   const lifeMs = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
+  /** When to ask for a new token and renew the session, some time before the token expires. In ms since 1970. */
   const renewAt = now() + lifeMs - Math.min(spareMs, lifeMs * spareShare)
+  // `sealedSecret` is the provider's at the request: after a change of the provider the token is not used.
   return { accessToken: answer.access_token, renewAt, refreshToken, sealedSecret }
 }
 

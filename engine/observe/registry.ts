@@ -229,10 +229,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
       made = actor
       Object.assign(entry, { actor, startedAt: this.#clock.now(), death: null })
       actor.subscribe({
-        error: (error) => {
-          if (entry.actor === actor) this.#died(entry, error)
-          else this.#diedStopping(entry, error)
-        },
+        error: (error) => this.#died(entry, error, entry.actor !== actor),
         complete: () => {
           if (entry.actor === actor) this.#takeOut(entry)?.stop()
         },
@@ -243,24 +240,22 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     }
   }
 
-  #died(entry: Entry<TEvent, TSnapshot>, error: unknown): void {
+  #died(entry: Entry<TEvent, TSnapshot>, error: unknown, wasStopping = false): void {
     const { kind, restartMaxMs, log, metrics } = this.#options
+    const { id } = entry
+    metrics.actorDeaths.inc({ kind })
+    if (wasStopping) {
+      log.error({ err: error, kind, id }, 'actor died while it was being stopped')
+      return
+    }
     const at = this.#clock.now()
     // A life of twice the longest back-off ends a series of deaths.
     const inSeries = entry.deaths > 0 && at - entry.startedAt < restartMaxMs * 2
     entry.deaths = inSeries ? entry.deaths + 1 : 1
     entry.actor = null
     this.#step(entry, 'died', 'dead')
-    metrics.actorDeaths.inc({ kind })
     const restartMs = this.#scheduleRestart(entry)
-    log.error({ err: error, kind, id: entry.id, deaths: entry.deaths, restartMs }, 'actor died')
-  }
-
-  /** An actor that was being stopped died of a bug: it is not started again. */
-  #diedStopping({ id }: Entry<TEvent, TSnapshot>, error: unknown): void {
-    const { kind, log, metrics } = this.#options
-    metrics.actorDeaths.inc({ kind })
-    log.error({ err: error, kind, id }, 'actor died while it was being stopped')
+    log.error({ err: error, kind, id, deaths: entry.deaths, restartMs }, 'actor died')
   }
 
   #scheduleRestart(entry: Entry<TEvent, TSnapshot>): number {

@@ -24,15 +24,6 @@ export interface WireLine {
 /** The connection that watches the mailbox, or the connection for commands of the API. */
 export type ConnectionKind = 'mailbox' | 'commands'
 
-export interface FrozenWire {
-  readonly at: number
-  readonly failure: FailureClass
-  /** Number of the connection that failed; null = none failed. */
-  readonly connection: number | null
-  /** The connection's lines, and the steps since it was opened. */
-  readonly lines: readonly WireLine[]
-}
-
 /** Immutable, so that the frozen copy shares it. `packed`: a latin1 string, 200 bytes smaller than a Buffer. */
 interface Block {
   readonly lines: number
@@ -44,7 +35,9 @@ interface Opened {
   readonly connection: number
 }
 
-interface Frozen extends Pick<FrozenWire, 'at' | 'failure'> {
+interface Frozen {
+  readonly at: number
+  readonly failure: FailureClass
   readonly blocks: readonly Block[]
   readonly last: number
   readonly opened: Opened | null
@@ -105,7 +98,8 @@ export function createWireRing() {
     },
     /** Oldest first. */
     lines: (): WireLine[] => dated([...blocks.flatMap(unpacked), ...lines], last),
-    frozen(): FrozenWire | null {
+    /** `connection`: the one that failed, with its lines and the steps since it was opened; null = none failed. */
+    frozen() {
       if (frozen === null) return null
       const { at, failure, blocks: before, last: end, opened: own } = frozen
       const { at: from, connection } = own ?? { at: -Infinity, connection: null }

@@ -6,15 +6,11 @@ import { z } from 'zod'
 import { AppError } from '../errors.ts'
 import type { Sealer } from './seal.ts'
 
-export interface Secret {
-  readonly secret: string
-  /** In ms since 1970. */
-  readonly createdAt: number
-  /** In ms since 1970; null = the current secret. */
-  readonly expiresAt: number | null
-}
+/** Times in ms since 1970. `expiresAt`: null = the current secret. */
+const kept = z.object({ secret: z.string(), createdAt: z.number(), expiresAt: z.number().nullable() })
+const list = z.array(kept).min(1)
 
-const list = z.array(z.object({ secret: z.string(), createdAt: z.number(), expiresAt: z.number().nullable() })).min(1)
+export type Secret = Readonly<z.infer<typeof kept>>
 
 export function sealSecrets(sealer: Sealer, recordId: string, secrets: readonly Secret[]): string {
   return sealer.seal(JSON.stringify(secrets), recordId)

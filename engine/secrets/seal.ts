@@ -163,17 +163,12 @@ export function openCredential(sealer: Sealer, account: Pick<AccountRecord, 'id'
   return JSON.parse(sealer.open(account.sealedCredential, account.id)) as Credential
 }
 
-interface Stored {
-  readonly sealer: Sealer
-  readonly store: Pick<Store, 'accounts' | 'sealed'>
-}
-
 /**
  * Stores the credential with the provider's new refresh token, unless the account has got another credential meanwhile.
  * A credential that was only sealed again is the same credential.
  */
 export async function keepRotated(
-  { sealer, store }: Stored,
+  { sealer, store }: { readonly sealer: Sealer; readonly store: Pick<Store, 'accounts' | 'sealed'> },
   account: AccountRecord,
   newest: Credential,
 ): Promise<void> {

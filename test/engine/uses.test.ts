@@ -5,14 +5,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createCounter, createTries } from '../../api/limits.ts'
 import { AppError } from '../../engine/errors.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { createUses, ownUses, type SharedUses, type ToldUses } from '../../engine/uses.ts'
+import { createUses, ownUses, type ToldUses, type Uses } from '../../engine/uses.ts'
 import { until } from '../support/until.ts'
 
 /** Nodes that hear each other, those that are away but for; answers also how often each was told something. */
 function joined(count: number) {
   const told: string[] = []
   const away = new Set<string>()
-  const all: { readonly uses: SharedUses; readonly id: string }[] = []
+  const all: { readonly uses: Uses; readonly id: string }[] = []
   for (let at = 0; at < count; at += 1) {
     const id = `node ${at}`
     const others = () => all.filter((one) => one.id !== id)
