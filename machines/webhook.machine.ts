@@ -89,13 +89,11 @@ const draining = webhookChart.createStateConfig({
 })
 
 interface Probed {
-  readonly context: WebhookContext
   readonly event: { readonly output: ProbeOutput }
 }
 
-/** The time of the outcome; a failure has its own. */
-function outcomeAt({ context, event: { output } }: Probed) {
-  return { at: output.delivered === false ? context.heardAt : output.at }
+function outcomeAt({ event: { output } }: Probed) {
+  return { at: output.delivered === false ? output.failure.at : output.at }
 }
 
 function outcomeNothing(probed: Probed) {

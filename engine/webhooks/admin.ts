@@ -241,9 +241,7 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
     webhookId: webhook.id,
     developerId: webhook.developerId,
     userId: webhook.userId,
-    accountId: null,
     kind: 'test',
-    data: {},
     url: webhook.callbackUrl,
     createdAt: now,
   })

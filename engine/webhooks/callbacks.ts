@@ -10,19 +10,18 @@ import type {
 } from '../store/records.ts'
 import type { EventFacts } from './match.ts'
 
-type NewRow = Pick<
-  OutboxRecord,
-  'id' | 'channelId' | 'webhookId' | 'developerId' | 'userId' | 'accountId' | 'kind' | 'data' | 'createdAt'
->
+type NewRow = Pick<OutboxRecord, 'id' | 'channelId' | 'webhookId' | 'developerId' | 'userId' | 'kind' | 'createdAt'>
 
-/** A new row: due at once, live, without a message. */
+/** A new row: due at once, live, without an account and a message. */
 export function newRow(row: NewRow & Partial<OutboxRecord>): OutboxRecord {
   return {
+    accountId: null,
     lane: 0,
     seq: 0,
     changeId: null,
     messageId: null,
     event: null,
+    data: {},
     url: null,
     state: 'pending',
     dueAt: row.createdAt,
@@ -34,7 +33,7 @@ export function newRow(row: NewRow & Partial<OutboxRecord>): OutboxRecord {
   }
 }
 
-interface UrlCallback extends Pick<NewRow, 'developerId' | 'userId' | 'accountId' | 'webhookId' | 'data'> {
+interface UrlCallback extends Pick<OutboxRecord, 'developerId' | 'userId' | 'accountId' | 'webhookId' | 'data'> {
   readonly kind: Exclude<OutboxKind, 'message' | 'test'>
   readonly url: string
   /** A deterministic name of the event: `status:<account>:<version>` … */

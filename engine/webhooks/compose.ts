@@ -11,13 +11,13 @@ import { LRUCache } from 'lru-cache'
 import type { Release } from '../budget.ts'
 import { AppError, toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
-import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import { type Contents, messageCallback, sampleCallback } from './message-data.ts'
 import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
 import { currentSecret, openSecrets, validSecrets } from '../secrets/list.ts'
 import type { SigningKeys, Unsigned } from './envelope.ts'
-import type { KnownFacts, Matcher, MessageEvent } from './match.ts'
+import type { MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
 import { createReadAhead, type ReadAhead } from './read-ahead.ts'
 import { lookUpThread } from './targets.ts'
@@ -27,15 +27,12 @@ export type Composer = ReturnType<typeof createComposer>
 
 const rememberedMs = 30_000
 
-interface AccountContext {
-  readonly account: AccountRecord
-  readonly folderName: (path: string) => string
-}
+type Accounts = LRUCache<string, { readonly account: AccountRecord; readonly folderName: (path: string) => string }>
 
 export function createComposer(parts: WebhookParts) {
   const { store } = parts
   const ahead = createReadAhead(parts)
-  const accounts = new LRUCache<string, AccountContext>({
+  const accounts: Accounts = new LRUCache({
     max: 2000,
     ttl: rememberedMs,
     async fetchMethod(id) {
@@ -43,7 +40,7 @@ export function createComposer(parts: WebhookParts) {
       return account === null ? undefined : { account, folderName: folderNamer(folders) }
     },
   })
-  const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits(), accounts }
+  const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits() }
   const keys = new LRUCache<string, { readonly secret: string; readonly revoked: boolean }>({
     max: 1000,
     ttl: rememberedMs,
@@ -58,13 +55,13 @@ export function createComposer(parts: WebhookParts) {
     /** `behind`: ids of the messages of the next callbacks, of the same webhook and account. */
     async compose(row: OutboxRecord, behind: readonly string[] = []): Promise<Composed> {
       if (row.kind !== 'message') return composePlain(deps, row)
-      const job = await jobOf(deps, row)
+      const job = await jobOf(parts, accounts, row)
       return 'kind' in job ? job : composeMessage(deps, { ...job, behind })
     },
     /** The callback as it would be composed now, without texts of the mail and without signatures. */
     async preview(row: OutboxRecord): Promise<Skipped | Pick<Sendable, 'kind' | 'url' | 'body'>> {
       if (row.kind !== 'message') return composePlain(deps, row)
-      const job = await jobOf(deps, row)
+      const job = await jobOf(parts, accounts, row)
       if ('kind' in job) return job
       const { body } = unsigned(deps, job, namedOnly(job.webhook))
       return { kind: 'send', url: job.webhook.callbackUrl, body }
@@ -94,29 +91,25 @@ function webhookSecrets({ targets, sealer, now }: WebhookParts, webhookId: strin
 function composePlain({ targets, now, baseUrl }: WebhookParts, row: OutboxRecord): Sendable | Skipped {
   if (row.kind === 'test') {
     const webhook = targets.get(row.webhookId ?? '')?.webhook
-    if (webhook === undefined) return { kind: 'skip', reason: 'the webhook was removed' }
+    if (webhook === undefined) return skip('the webhook was removed')
     return { kind: 'send', url: webhook.callbackUrl, ...sampleCallback(webhook, baseUrl(), now()) }
   }
-  if (row.url === null || row.url === '') return { kind: 'skip', reason: 'no URL to call' }
+  if (row.url === null || row.url === '') return skip('no URL to call')
   return { kind: 'send', url: row.url, body: urlCallbackBody(row), texts: null }
 }
 
-interface JobDeps extends WebhookParts {
-  readonly accounts: LRUCache<string, AccountContext>
-}
+type MessageJob = Exclude<Awaited<ReturnType<typeof jobOf>>, Skipped> & { readonly behind?: readonly string[] }
 
-async function jobOf(deps: JobDeps, row: OutboxRecord): Promise<MessageJob | Skipped> {
-  const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
-  if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
-  if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
-  const known = await deps.accounts.fetch(row.accountId ?? '')
-  if (known === undefined) return { kind: 'skip', reason: 'the email account was removed' }
-  const { account } = known
-  const message = await deps.store.messages.get(account.id, row.messageId ?? '')
-  if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
+async function jobOf({ targets, store }: WebhookParts, accounts: Accounts, row: OutboxRecord) {
+  const target = targets.get(row.webhookId ?? '')
+  if (target === null) return skip('the webhook was removed')
+  if (!target.webhook.active) return skip('the webhook is paused')
+  const known = await accounts.fetch(row.accountId ?? '')
+  if (known === undefined) return skip('the email account was removed')
+  const message = await store.messages.get(known.account.id, row.messageId ?? '')
+  if (message === null) return skip('the message is no longer in the index')
   const { webhook, matcher } = target
-  const thread = () => lookUpThread(deps.store, target, message)
-  return { ...known, row, webhook, matcher, message, thread }
+  return { ...known, row, webhook, matcher, message, thread: () => lookUpThread(store, target, message) }
 }
 
 /** Ready to be signed and sent. `release` returns its memory to the budget; the caller calls it after the attempt. */
@@ -131,24 +124,16 @@ interface Skipped {
   readonly reason: string
 }
 
+function skip(reason: string): Skipped {
+  return { kind: 'skip', reason }
+}
+
 export type Composed =
   Sendable | Skipped | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
 
 interface PayloadDeps extends ReadDeps, Pick<WebhookParts, 'budget' | 'baseUrl' | 'now'> {
   readonly ahead?: Pick<ReadAhead, 'read'>
   readonly waits: BodyWaits
-}
-
-interface MessageJob {
-  readonly row: OutboxRecord
-  readonly webhook: WebhookRecord
-  readonly matcher: Matcher
-  readonly account: AccountRecord
-  readonly message: MessageRecord
-  readonly behind?: readonly string[]
-  readonly folderName: (path: string) => string
-  /** Looks up the thread for the thread filter; {} without that filter. */
-  readonly thread: () => Promise<KnownFacts>
 }
 
 /** Webhook and account → since when its rows wait for bodies. The next readable body, or a restart, ends the wait. */
@@ -171,8 +156,7 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   const searched = matcher.bodySearch !== null
   const gone = message.placements.length === 0
   if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, null)
-  if (gone && message.gone.length === 0)
-    return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
+  if (gone && message.gone.length === 0) return skip('body_search: the message is gone from the mailbox')
   // The index does not say yet that the message was deleted: it may be on its way to another folder.
   if (gone) return withoutContents(deps, job, new AppError('account_unavailable', 'it has left its folder'))
   const owner = { developerId: row.developerId, part: row.channelId }
@@ -215,7 +199,7 @@ async function withoutContents(deps: PayloadDeps, job: MessageJob, error: unknow
     const wait = Math.min(Math.max(firstWaitMs, waited), longestWaitMs)
     return { kind: 'postpone', until: deps.now() + wait, reason: `waiting for the body: ${reason}` }
   }
-  if (search) return { kind: 'skip', reason: `body_search: the body could not be read (${reason})` }
+  if (search) return skip(`body_search: the body could not be read (${reason})`)
   return decide(deps, job, null)
 }
 
@@ -238,7 +222,7 @@ async function decide(deps: PayloadDeps, job: MessageJob, read: ReadContents | n
     const known = { ...(body === null ? {} : { body }), ...(await job.thread()), folderName: job.folderName }
     const judged = await judgeAtLength(deps.searches, job, event, message, known)
     const refusal = judged.verdicts.find((verdict) => !verdict.matched)
-    if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
+    if (refusal !== undefined) return skip(`${refusal.filter}: ${refusal.why}`)
   }
   const contents = read?.contents ?? namedOnly(webhook)
   return { kind: 'send', url: webhook.callbackUrl, ...unsigned(deps, job, contents) }
