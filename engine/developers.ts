@@ -250,5 +250,3 @@ export function createRevocations() {
     end: (id: string): void => void ends.emit(name(id)),
   }
 }
-
-export type Revocations = ReturnType<typeof createRevocations>

@@ -10,6 +10,7 @@ import { createDevelopers, createRevocations } from './developers.ts'
 import { createEveryNode, type EveryNode } from './every-node.ts'
 import { createDiscovery, type DiscoveryDeps } from './discovery/discover.ts'
 import { createHostProbe } from './discovery/host-probe.ts'
+import { ownHosts } from './hosts.ts'
 import { createMailboxes } from './mailboxes.ts'
 import { createHttpClient } from './net/http.ts'
 import { createPeers, ownAddress } from './net/peers.ts'
@@ -21,7 +22,6 @@ import type { Logger } from './observe/log.ts'
 import { watchLoop } from './observe/loop.ts'
 import {
   type ConnectionCounts,
-  countHosts,
   createBacklog,
   createHistory,
   createLoopReport,
@@ -89,7 +89,7 @@ async function wire(deps: EngineDeps, ready: () => Promise<boolean>) {
     connections,
     accountTags: () => accounts.countTags(),
     webhookTags: () => webhooks.countTags(),
-    hosts: async () => countHosts(await opened.accounts.places({}), accounts.facts(), opened.nodes.ownsAll()),
+    hosts: () => ownHosts(accounts, opened),
     hostNames: config.MAILROOM_METRICS_TOKEN !== null,
     queues: () => accounts.waiting(),
     outbox: backlog,

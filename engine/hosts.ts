@@ -2,7 +2,7 @@
 import type { Accounts } from './accounts/index.ts'
 import { noActor } from './observe/metrics.ts'
 import type { PoolFacts } from './observe/steps.ts'
-import type { AccountPlace } from './store/port.ts'
+import type { AccountPlace, Store } from './store/port.ts'
 
 export interface HostFacts {
   readonly host: string
@@ -52,6 +52,14 @@ export function listHosts(
   }
   for (const host of paced) of(host)
   return [...hosts.values()]
+}
+
+/** The hosts of this process' accounts; of those without an actor only if all accounts are its own. */
+export async function ownHosts(accounts: Pick<Accounts, 'hosts' | 'facts'>, store: Store): Promise<HostFacts[]> {
+  const facts = new Map(accounts.facts().map((one) => [one.id, one]))
+  const places = await store.accounts.places({})
+  const own = store.nodes.ownsAll() ? places : places.filter(({ id }) => facts.has(id))
+  return listHosts({ accounts }, own, facts)
 }
 
 /** Order: most accounts first, then by name. */

@@ -28,8 +28,6 @@ export interface ConsoleSession {
   readonly endsAt: number
 }
 
-export type Operators = ReturnType<typeof createOperators>
-
 interface Deps {
   readonly store: Pick<Store, 'operators'>
   readonly config: Pick<

@@ -50,8 +50,6 @@ export function destinationOf({ server, port, useSsl, username }: MailboxSetting
   return JSON.stringify([server, port, useSsl, username])
 }
 
-export type Connect = ReturnType<typeof createConnect>
-
 interface Deps {
   readonly config: Config
   readonly log: Logger

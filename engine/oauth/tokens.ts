@@ -28,8 +28,6 @@ export type Tokens = ReturnType<typeof createTokens>
 /** The access token of a refresh token and of all refresh tokens that replaced it. */
 type Kept = ReturnType<typeof keptFrom>
 
-export type AccessToken = ReturnType<typeof tokenOf>
-
 interface Deps {
   readonly store: Pick<Store, 'providers'>
   readonly sealer: Sealer

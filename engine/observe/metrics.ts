@@ -5,10 +5,9 @@
 import { statfs } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { AccountPlace, Backlog, OutboxStore } from '../store/port.ts'
+import type { Backlog, OutboxStore } from '../store/port.ts'
 import type { Logger } from './log.ts'
 import type { Held } from './loop.ts'
-import type { PoolFacts } from './steps.ts'
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 /** Buckets for work that may wait. */
@@ -84,9 +83,6 @@ export interface ConnectionCounts {
 
 type Counts = ReadonlyMap<string, number>
 
-/** Mail server → state → number of accounts. */
-type HostCounts = ReadonlyMap<string, Counts>
-
 /** Sources of the gauges, read at each scrape. A source that is absent or fails leaves out its own gauge only. */
 interface Sources {
   /** true = the process and its event loop are measured. */
@@ -94,7 +90,8 @@ interface Sources {
   /** Tag → number of actors. */
   readonly accountTags?: () => Counts
   readonly webhookTags?: () => Counts
-  readonly hosts?: () => Promise<HostCounts>
+  /** Mail servers, with the states of their accounts. */
+  readonly hosts?: () => Promise<readonly HostStates[]>
   /** false = all mail servers are counted as `other`. */
   readonly hostNames?: boolean
   readonly connections?: ConnectionCounts | undefined
@@ -106,6 +103,11 @@ interface Sources {
   readonly directory?: string
   /** When the newest backup was made, in ms since 1970; null = there is none. */
   readonly lastBackupAt?: () => Promise<number | null>
+}
+
+interface HostStates {
+  readonly host: string
+  readonly states: readonly string[]
 }
 
 type Labelled<TLabel extends string> = readonly [labels: Readonly<Record<TLabel, string>>, value: number]
@@ -137,21 +139,19 @@ function addGauges(registry: Registry, sources: Sources): void {
   gauge('accounts', 'Account actors by tag', ['tag'], () => byTag(sources.accountTags?.()))
   gauge('webhooks', 'Webhook actors by tag', ['tag'], () => byTag(sources.webhookTags?.()))
   gauge('host_accounts', `Accounts by mail server (the ${mostHosts} largest) and state`, ['host', 'state'], async () =>
-    hostSamples((await sources.hosts?.()) ?? new Map(), sources.hostNames === false ? 0 : mostHosts),
+    hostSamples((await sources.hosts?.()) ?? [], sources.hostNames === false ? 0 : mostHosts),
   )
   gauge('connections', 'Open connections to the API', [], () => [[{}, connections?.open ?? 0]])
   addOverLimit(registry, connections)
   const delay = sources.ownsProcess === true ? createLoopDelay() : () => []
   gauge('event_loop_delay_seconds', 'Delay of the event loop since the last scrape', ['quantile'], delay)
   gauge('queue_waiting', 'What waits, by queue', ['queue'], async () => {
-    const { pending } = (await outbox?.()) ?? { pending: 0 }
-    const { logins = 0, backfill = 0 } = sources.queues?.() ?? {}
-    const waiting = { outbox: pending, logins, backfill }
+    const waiting = { outbox: (await outbox?.())?.pending ?? 0, logins: 0, backfill: 0, ...sources.queues?.() }
     return Object.entries(waiting).map(([queue, value]) => [{ queue }, value] as const)
   })
   gauge('outbox_oldest_seconds', 'Age of the oldest callback that waits; 0 = none does', [], async () => {
-    const { oldestAt } = (await outbox?.()) ?? { oldestAt: null }
-    return [[{}, oldestAt === null ? 0 : Math.max(0, (Date.now() - oldestAt) / 1000)]]
+    const now = Date.now()
+    return [[{}, Math.max(0, (now - ((await outbox?.())?.oldestAt ?? now)) / 1000)]]
   })
   gauge('ready', '1 = the store takes writes, the actors are started and the process is not ending', [], async () => [
     [{}, (await sources.ready?.()) === true ? 1 : 0],
@@ -193,14 +193,11 @@ function createLoopDelay(): () => readonly Labelled<'quantile'>[] {
   }
 }
 
-function hostSamples(hosts: HostCounts, named: number): readonly Labelled<'host' | 'state'>[] {
-  const total = (states: Counts): number => states.values().reduce((sum, count) => sum + count, 0)
-  const largest = [...hosts].sort(([, one], [, other]) => total(other) - total(one))
-  const others = new Map<string, number>()
-  for (const [, states] of largest.slice(named))
-    for (const [state, count] of states) others.set(state, (others.get(state) ?? 0) + count)
-  return [...largest.slice(0, named), ['other', others] as const].flatMap(([host, states]) =>
-    Array.from(states, ([state, count]) => [{ host, state }, count] as const),
+function hostSamples(hosts: readonly HostStates[], named: number): readonly Labelled<'host' | 'state'>[] {
+  const largest = hosts.toSorted((one, other) => other.states.length - one.states.length)
+  const others = { host: 'other', states: largest.slice(named).flatMap(({ states }) => states) }
+  return [...largest.slice(0, named), others].flatMap(({ host, states }) =>
+    Array.from(Map.groupBy(states, String), ([state, all]) => [{ host, state }, all.length] as const),
   )
 }
 
@@ -235,23 +232,6 @@ export function createBacklog(outbox: Pick<OutboxStore, 'backlog'>): () => Promi
 
 /** State of an account without an actor: its record is new, or the service is starting or ending. */
 export const noActor = 'stopped'
-
-/** Counts accounts by mail server and state. `all`: accounts without an actor are this process' too. */
-export function countHosts(
-  places: readonly AccountPlace[],
-  facts: readonly Pick<PoolFacts, 'id' | 'state'>[],
-  all = true,
-): HostCounts {
-  const states = new Map(facts.map(({ id, state }) => [id, state]))
-  const hosts = new Map<string, Map<string, number>>()
-  for (const { id, server } of places) {
-    const state = states.get(id) ?? (all ? noActor : null)
-    if (state === null) continue
-    const counts = hosts.get(server) ?? new Map<string, number>()
-    hosts.set(server, counts.set(state, (counts.get(state) ?? 0) + 1))
-  }
-  return hosts
-}
 
 export interface Sample {
   readonly at: number

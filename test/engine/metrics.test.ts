@@ -158,7 +158,10 @@ suite('metrics', () => {
   })
 
   test('twenty hosts are told by name, the rest together; a source that fails hides nothing else', async () => {
-    const hosts = new Map(Array.from({ length: 25 }, (_, n) => [`h${n}`, new Map([['watching', n + 1]])]))
+    const hosts = Array.from({ length: 25 }, (_, n) => ({
+      host: `h${n}`,
+      states: Array<string>(n + 1).fill('watching'),
+    }))
     const { registry } = createMetrics({
       hosts: () => Promise.resolve(hosts),
       outbox: () => Promise.reject(new Error('away')),
