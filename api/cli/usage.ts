@@ -19,14 +19,14 @@ const flag = { type: 'boolean', default: false } as const
 
 const options = {
   condition: { ...text, words: 'STATUS: only up, down, disabled or paused accounts' },
-  state: { ...text, words: 'STATE: only accounts in this state (watching, waiting, disabled, …)' },
+  state: { ...text, words: 'STATE: only what is in this state (watching, waiting, disabled, pending, …)' },
   host: { ...text, words: 'HOST: only accounts at this mail server' },
   status: { ...text, words: 'OK or DISABLED: only accounts of this API status' },
   failure: { ...text, words: 'CLASS: only accounts whose last failure has this class (auth_rejected, network, …)' },
-  developer: { ...text, words: 'ID: only accounts of this developer' },
+  developer: { ...text, words: 'ID: only what belongs to this developer' },
   user: { ...text, words: 'ID: only accounts of this user' },
   'older-than': { ...text, words: 'SECONDS: only accounts whose status is at least so old' },
-  q: { ...text, words: 'TEXT: only accounts with it in their address, or with this id or label' },
+  q: { ...text, words: 'TEXT: only what has it in its address, URL, name or subject, or as id or label' },
   limit: { ...text, words: 'N: entries at most, 50 otherwise' },
   offset: { ...text, words: 'N: leaves out the first N entries' },
   failing: { ...text, words: '1 = only webhooks whose receiver fails, 0 = only others' },
