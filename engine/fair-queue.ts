@@ -21,6 +21,8 @@ export type FairQueue = Pick<Queue, 'run' | 'ahead' | 'waiting' | 'developers'>
 
 interface FairQueueOptions {
   readonly places: number
+  /** Default: half as many as places. */
+  readonly spare?: number
   /** Most places of one developer. Default: all. */
   readonly perDeveloper?: number
   /** Default: none. */
@@ -51,15 +53,14 @@ export function createFairQueue(options: FairQueueOptions): FairQueue {
 
 class Queue {
   readonly #options: Required<FairQueueOptions>
-  readonly #spare: number
   /** By developer. Of developers with equally many places the first is next. */
   readonly #developers = new Map<string, DeveloperWork>()
   #held = 0
   #waiting = 0
 
   constructor(options: FairQueueOptions) {
-    this.#options = { perDeveloper: Infinity, deadlineMs: never, late: '', ...options }
-    this.#spare = Math.ceil(options.places / 2)
+    const spare = Math.ceil(options.places / 2)
+    this.#options = { spare, perDeveloper: Infinity, deadlineMs: never, late: '', ...options }
   }
 
   /** Work without a place. */
@@ -125,9 +126,9 @@ class Queue {
   }
 
   #mayBegin({ held }: DeveloperWork): boolean {
-    const { places, perDeveloper } = this.#options
+    const { places, spare, perDeveloper } = this.#options
     if (held >= perDeveloper) return false
-    return this.#held < places || (held === 0 && this.#held < places + this.#spare)
+    return this.#held < places || (held === 0 && this.#held < places + spare)
   }
 
   #hold(own: DeveloperWork): void {

@@ -83,10 +83,21 @@ export function createLoginLimiter({ perMinute, now = Date.now, uses = ownUses }
       const { host, developerId, username: key } = login
       if (hosts.pace(host) === Infinity) return
       waiting += 1
+      const slowedFor = (): number => suspects.wait(login, hosts.pace(host))
+      /** Returns whether the login has begun; false = its username was slowed while it waited. */
+      const inTurn = async (either: AbortSignal): Promise<boolean> => {
+        let isSlowed = false as boolean
+        const left = (): number => {
+          isSlowed = slowedFor() > 0
+          return isSlowed ? 0 : Math.min(hosts.take(host), lookMs)
+        }
+        await untilDone(left, either)
+        if (!isSlowed) suspects.began(login)
+        return !isSlowed
+      }
       try {
-        await untilTaken(() => suspects.take(login, hosts.pace(host)), signal)
-        const inTurn = (either: AbortSignal): Promise<void> => untilTaken(() => hosts.take(host), either)
-        await hosts.of(host).queue.run({ developerId, key, urgent }, inTurn, signal)
+        do await untilDone(slowedFor, signal)
+        while (!(await hosts.of(host).queue.run({ developerId, key, urgent }, inTurn, signal)))
       } finally {
         waiting -= 1
       }
@@ -114,10 +125,10 @@ export function createLoginLimiter({ perMinute, now = Date.now, uses = ownUses }
   }
 }
 
-/** `take` answers the ms to wait; 0 = it has taken the turn. Rejects with the signal's reason. */
-async function untilTaken(take: () => number, signal: AbortSignal): Promise<void> {
-  for (let ms = take(); ms > 0; ms = take()) {
-    await pause(Math.min(Math.ceil(ms), lookMs), signal)
+/** Waits while `left` answers how long, in ms. Rejects with the signal's reason. */
+async function untilDone(left: () => number, signal: AbortSignal): Promise<void> {
+  for (let ms = left(); ms > 0; ms = left()) {
+    await pause(ms, signal)
     signal.throwIfAborted()
   }
 }
@@ -132,7 +143,7 @@ function createHosts(perMinute: number, now: () => number, uses: Uses) {
 
   function of(name: string): Host {
     const key = name.toLowerCase()
-    const host = hosts.get(key) ?? { queue: createFairQueue({ places: 1 }), countedUntil: 0, untold: [] }
+    const host = hosts.get(key) ?? { queue: createFairQueue({ places: 1, spare: 0 }), countedUntil: 0, untold: [] }
     hosts.set(key, host)
     return host
   }
@@ -170,7 +181,10 @@ function createHosts(perMinute: number, now: () => number, uses: Uses) {
     setPace(name: string, most: number | null): void {
       if (most === null) paces.delete(name.toLowerCase())
       else paces.set(name.toLowerCase(), most)
+      // Earlier logins were counted at another distance.
+      of(name).countedUntil = 0
     },
+    /** Returns the ms to wait; 0 = a login begins. */
     take(name: string): number {
       const ms = wait(name)
       if (ms > 0) return ms
@@ -218,11 +232,10 @@ function createSuspects(now: () => number) {
   return {
     rejections,
     wait,
-    take(login: Login, perMinute: number): number {
-      const ms = wait(login, perMinute)
+    /** Notes that a login of the username begins. */
+    began(login: Login): void {
       const suspect = suspects.get(keyOf(login))
-      if (ms === 0 && suspect !== undefined) suspect.lastAt = now()
-      return ms
+      if (suspect !== undefined) suspect.lastAt = now()
     },
     add(login: Login): void {
       const suspect = suspects.get(keyOf(login)) ?? { failures: [], lastAt: now() }

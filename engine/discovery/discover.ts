@@ -6,7 +6,7 @@
 import type { SrvRecord } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { domainToASCII } from 'node:url'
-import { DomUtils, parseDocument } from 'htmlparser2'
+import { Parser } from 'htmlparser2'
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../errors.ts'
 import type { HttpClient } from '../net/http.ts'
@@ -198,9 +198,12 @@ async function autoconfig(deps: AutoconfigDeps, domain: string): Promise<Setting
     `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
   ]
   const until = performance.now() + deps.timeoutMs
-  const read = async (url: string): Promise<Settings[]> => settingsIn((await fetchFile(deps, url, until)) ?? '')
-  const found = await Promise.all(urls.map((url) => read(url).catch(() => [])))
-  return found.find((settings) => settings.length > 0) ?? []
+  const files = await Promise.all(urls.map((url) => fetchFile(deps, url, until).catch(() => null)))
+  for (const file of files) {
+    const settings = file === null ? [] : settingsIn(file)
+    if (settings.length > 0) return settings
+  }
+  return []
 }
 
 async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Promise<string | null> {
@@ -218,19 +221,60 @@ async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Pr
   return null
 }
 
-type XmlElement = ReturnType<typeof childrenOf>[number]
+export interface XmlElement {
+  readonly name: string
+  readonly attributes: Readonly<Record<string, string>>
+  readonly children: XmlElement[]
+  /** The element's own text, without its children's, trimmed. */
+  text: string
+}
 
-/** IMAP servers of the file, implicit TLS first. [] for a file of another format, or a cut one. */
+const deepest = 32
+const mostElements = 2000
+
+/** The root element; null for a file with no root or several, without an end, too large, or with a document type. */
+export function readXml(source: string): XmlElement | null {
+  if (source.length > fileBytes) return null
+  const top: XmlElement = { name: '', attributes: {}, children: [], text: '' }
+  const open = [top]
+  let elements = 0
+  const parser = new Parser(
+    {
+      onprocessinginstruction(name) {
+        if (name.startsWith('!')) parser.pause()
+      },
+      onopentag(name, attributes) {
+        const element: XmlElement = { name, attributes, children: [], text: '' }
+        open.at(-1)?.children.push(element)
+        open.push(element)
+        elements += 1
+        // Elements that are open at a pause stay open, so the result is null.
+        if (open.length > deepest || elements > mostElements) parser.pause()
+      },
+      ontext(text) {
+        const element = open.at(-1)
+        if (element !== undefined) element.text += text
+      },
+      onclosetag() {
+        const element = open.pop()
+        if (element !== undefined) element.text = element.text.trim()
+      },
+    },
+    { xmlMode: true },
+  )
+  parser.write(source)
+  const [root = null] = top.children
+  return open.length === 1 && top.children.length === 1 ? root : null
+}
+
+/** IMAP servers of the file, implicit TLS first. */
 export function settingsIn(file: string): Settings[] {
-  // A cut file may end within a value.
-  if (!file.trimEnd().endsWith('</clientConfig>')) return []
-  const roots = childrenOf(parseDocument(file, { xmlMode: true }), 'clientConfig')
-  const found = roots
-    .flatMap((root) => childrenOf(root, 'emailProvider'))
-    .flatMap((provider) => {
-      const documentation = childrenOf(provider, 'documentation').flatMap(helpPage)
-      return childrenOf(provider, 'incomingServer').flatMap((server) => settingsOf(server, documentation))
-    })
+  const root = readXml(file)
+  if (root?.name !== 'clientConfig') return []
+  const found = childrenOf(root, 'emailProvider').flatMap((provider) => {
+    const documentation = childrenOf(provider, 'documentation').flatMap(helpPage)
+    return childrenOf(provider, 'incomingServer').flatMap((server) => settingsOf(server, documentation))
+  })
   return found.sort((left, right) => Number(right.useSsl) - Number(left.useSsl))
 }
 
@@ -239,32 +283,31 @@ function settingsOf(server: XmlElement, documentation: readonly HelpPage[]): Set
   const port = Number(textOf(server, 'port'))
   const username = textOf(server, 'username')
   const usable =
-    server.attribs['type']?.toLowerCase() === 'imap' &&
+    server.attributes['type']?.toLowerCase() === 'imap' &&
     /^[a-z0-9._-]{1,253}$/.test(host) &&
     Number.isInteger(port) &&
     port > 0 &&
     port < 65_536
   if (!usable) return []
-  const oauth = childrenOf(server, 'authentication').some((one) => cleanText(one).toLowerCase() === 'oauth2')
+  const oauth = childrenOf(server, 'authentication').some(({ text }) => text.toLowerCase() === 'oauth2')
   const useSsl = textOf(server, 'socketType').toUpperCase() === 'SSL'
   return [{ server: host, port, useSsl, oauth, username: username === '' ? '%EMAILADDRESS%' : username, documentation }]
 }
 
-function childrenOf({ children }: { readonly children: ReturnType<typeof parseDocument>['children'] }, name: string) {
-  return DomUtils.getElementsByTagName(name, children, false)
+function childrenOf(element: XmlElement, name: string): XmlElement[] {
+  return element.children.filter((child) => child.name === name)
 }
 
-const cleanText = (element: XmlElement | undefined): string => (element ? DomUtils.textContent(element).trim() : '')
-
 function textOf(element: XmlElement, name: string): string {
-  return cleanText(childrenOf(element, name)[0])
+  return childrenOf(element, name)[0]?.text ?? ''
 }
 
 /** A help page with its English description, its first one, or ''. */
 function helpPage(element: XmlElement): HelpPage[] {
-  const { url } = element.attribs
+  const { url } = element.attributes
   if (url === undefined || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return []
   const texts = childrenOf(element, 'descr')
-  const english = texts.find(({ attribs }) => /^en\b/i.test(attribs['lang'] ?? ''))
-  return [{ description: cleanText(english ?? texts[0]).replaceAll(/\s+/g, ' '), url }]
+  const english = texts.find(({ attributes }) => /^en\b/i.test(attributes['lang'] ?? ''))
+  const description = (english ?? texts[0])?.text.replaceAll(/\s+/g, ' ') ?? ''
+  return [{ description, url }]
 }

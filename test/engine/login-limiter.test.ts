@@ -142,6 +142,23 @@ suite('the login limiter', () => {
     assert.equal(limiter.rejections(login(host, 'ann', 'old')), 0)
   })
 
+  test('logins that wait already are slowed too, once those before them were rejected', async (t) => {
+    const { limiter, pass } = clocked(t, 600)
+    let begun = 0
+    for (let n = 0; n < 100; n += 1) {
+      const guess = login('mail.example', 'ann', `guess ${n}`)
+      void limiter.enter(guess, { urgent: true, signal: never }).then(() => {
+        begun += 1
+        limiter.failed(guess)
+      })
+    }
+    await pass(15_000)
+    assert(begun >= 15 && begun <= 15 + 120, `${begun} of 100`)
+    const soon = begun
+    await pass(10_000)
+    assert(begun - soon <= 11, `${begun - soon} in ten seconds`)
+  })
+
   test('an operator slows a host down, stops its logins, and frees them', async (t) => {
     const { limiter, entered, enter, pass } = clocked(t, 50)
     limiter.setPace('mail.example', 0)
@@ -206,6 +223,20 @@ suite('the login limiter, among developers', () => {
     assert.equal(count('c'), 3)
     assert(later.slice(0, 5).includes('c') && later.slice(0, 5).includes('b'), later.join(''))
     assert(Math.abs(count('a') - count('b')) <= 2, later.join(''))
+  })
+
+  test('a single login waits for the one whose turn it is, and one of each other developer', async (t) => {
+    const { entered, pass, enter, many } = shared(t, 50)
+    for (const developer of ['a', 'b', 'c']) void many(developer, 100)
+    await pass(20_000)
+    for (let n = 0; n < 5; n += 1) {
+      const asked = Date.now() - 1_000_000
+      const login = enter(`z${n}`, true)
+      await pass(6 * (60_000 / 41))
+      await login
+      const waited = (entered.find(({ name }) => name === `z${n}`)?.at ?? Infinity) - asked
+      assert(waited <= 5 * (60_000 / 41) + stepMs, `${waited} ms`)
+    }
   })
 
   test('what one developer has rejected slows nobody else, whatever the username', (t) => {

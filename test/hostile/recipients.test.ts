@@ -9,6 +9,7 @@ import { watchLoop, workAs, type Held, type Owner } from '../../engine/observe/l
 import type { ContactDelta } from '../../engine/store/records.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createMailbox } from '../store/contract/mailbox.ts'
+import { startLiteRig } from '../api/lite/rig.ts'
 import { holdOf } from '../support/loop-held.ts'
 import { address, noAddresses } from '../support/records.ts'
 import { openTestStore, type TestStore } from '../support/test-store.ts'
@@ -65,6 +66,25 @@ suite('mail to 5,000 recipients', () => {
     const again = await holdOf(() => store.sync.apply(back))
     assert.ok(again.ms <= 50, `the loop was held for ${Math.round(again.ms)} ms when it was back`)
     assert.equal(await store.messages.count(account.id, { to: ['example'] }), mails)
+  })
+
+  test('a list of it holds the loop for 50 ms at most', async (t) => {
+    const rig = await startLiteRig({ checkAnswers: false })
+    t.after(() => rig.close())
+    const box = await rig.mailbox('wide', { subjects: ['Plain'] })
+    for (let n = 0; n < mails; n += 1) {
+      const to = Array.from({ length: recipients }, (_, of) => `p${of}@h${n}-${of}.example`)
+      rig.imap.append(
+        box.email,
+        'INBOX',
+        `From: a@b.example\r\nSubject: Wide ${n}\r\nTo: ${to.join(',\r\n ')}\r\n\r\nHello\r\n`,
+      )
+    }
+    await box.indexed(`Wide ${mails - 1}`)
+    const read = () => rig.call('GET', `${box.path}/messages?limit=100`)
+    const { value, ms } = await holdOf(read)
+    assert.equal((JSON.parse(value.text) as unknown[]).length, mails + 1)
+    assert.ok(ms <= 50, `the loop was held for ${Math.round(ms)} ms`)
   })
 
   test('a long step of the store is reported with its owner', async (t) => {

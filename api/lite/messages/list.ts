@@ -149,8 +149,8 @@ export async function textOf(
   const present = await presenterOf(call, place, messages, query, form, contents)
   const texts: string[] = []
   for (const message of messages) {
-    // Bodies make up to 32 MiB of text.
-    if (contents !== null) await yieldToLoop()
+    // Bodies make up to 32 MiB of text, and a message may be to thousands of people.
+    await yieldToLoop()
     texts.push(JSON.stringify(present(message)))
   }
   return `[${texts.join(',')}]`

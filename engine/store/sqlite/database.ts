@@ -11,7 +11,7 @@ import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
 import type { Page } from '../port.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
 import { createReaders, type Readers } from './readers.ts'
-import { createStatements, parsed, type Sql, type Statements, type Tuples, type Value } from './statements.ts'
+import { createStatements, parsedInSteps, type Sql, type Statements, type Tuples, type Value } from './statements.ts'
 
 export type SyncMode = 'off' | 'normal' | 'full'
 
@@ -134,9 +134,9 @@ async function readLong(asked: LongRead, { statements, read, readers }: Ways): P
     if (!isLong) return { rows: found ?? run(asked) }
     return { by: typeof owner === 'string' ? owner : String(run(owner)[0]?.[0]) }
   })
-  if ('rows' in here) return parsed(here.rows)
+  if ('rows' in here) return parsedInSteps(here.rows)
   try {
-    return parsed(await readers.read(here.by, { sql: asked.sql, values: asked.values }))
+    return await parsedInSteps(await readers.read(here.by, { sql: asked.sql, values: asked.values }))
   } catch (error) {
     throw storeError(error)
   }

@@ -3,6 +3,7 @@
  * so anew with every call.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
+import { yieldToLoop } from '../../waits.ts'
 
 export type Value = SQLInputValue
 
@@ -16,8 +17,26 @@ export interface Sql {
 }
 
 /** The first column of every row, parsed as JSON. */
-export function parsed(rows: Tuples): unknown[] {
+function parsed(rows: Tuples): unknown[] {
   return rows.map(([text]) => JSON.parse(String(text)) as unknown)
+}
+
+/** Characters that are parsed in one turn of the event loop. */
+const stepLength = 262_144
+
+/** The same as `parsed`, in steps: a page of mail to thousands of people has megabytes. */
+export async function parsedInSteps(rows: Tuples): Promise<unknown[]> {
+  const found: unknown[] = []
+  let length = 0
+  for (const [text] of rows) {
+    length += String(text).length
+    if (length > stepLength) {
+      await yieldToLoop()
+      length = 0
+    }
+    found.push(JSON.parse(String(text)) as unknown)
+  }
+  return found
 }
 
 /** The most statements in a cache; then the oldest is dropped. Queries vary with their filters. */

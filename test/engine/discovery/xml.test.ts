@@ -2,45 +2,55 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { settingsIn } from '../../../engine/discovery/discover.ts'
+import { readXml, settingsIn, type XmlElement } from '../../../engine/discovery/discover.ts'
 
-const described = (text: string): string =>
-  file(server('x.example', '993', 'SSL'))
-    .replace('Mit  IMAP', 'No')
-    .replace('Set up\n  IMAP', () => text)
+function leaf(name: string, text = '', attributes: Record<string, string> = {}): XmlElement {
+  return { name, text, attributes, children: [] }
+}
 
-const descriptionIn = (source: string): string | undefined => settingsIn(source)[0]?.documentation[0]?.description
+function plain(element: XmlElement | null): unknown {
+  return element === null ? null : JSON.parse(JSON.stringify(element))
+}
 
 suite('XML', () => {
-  const read: readonly (readonly [string, string])[] = [
-    ['', ''],
-    ['<!-- hi -->x', 'x'],
-    ['&lt;&#65;&#x42;&amp;<![CDATA[<&>]]>', '<AB&<&>'],
-    ['&nbsp; & &#0;', '&nbsp; & \ufffd'],
+  const read: readonly (readonly [string, XmlElement])[] = [
+    ['<a/>', leaf('a')],
+    ['<?xml version="1.0"?>\n<!-- hi > --><a >x</a >\n', leaf('a', 'x')],
+    [`<a b="1 > 2" c='"'/>`, leaf('a', '', { b: '1 > 2', c: '"' })],
+    ['<a>&lt;&#65;&#x42;&amp;<![CDATA[<&>]]></a>', leaf('a', '<AB&<&>')],
+    ['<a>&nbsp; & &#0;</a>', leaf('a', '&nbsp; & \ufffd')],
+    ['<a> x <b>y</b> z </a>', { ...leaf('a', 'x  z'), children: [leaf('b', 'y')] }],
   ]
-  for (const [source, text] of read) {
-    test(`is read: ${source}`, () => assert.equal(descriptionIn(described(source)), text))
+  for (const [source, element] of read) {
+    test(`is read: ${source}`, () => assert.deepEqual(plain(readXml(source)), element))
   }
 
-  test('an entity of the file’s own is not replaced', () => {
-    const source = `<!DOCTYPE clientConfig [<!ENTITY x "y">]>${described('&x;')}`
-    assert.equal(descriptionIn(source), '&x;')
-  })
-
-  test('a file that is cut, or of another format, gives nothing', () => {
-    const whole = file(server('x.example', '993', 'SSL'))
-    assert.equal(settingsIn(`${whole}\n`).length, 1)
-    for (let end = 0; end < whole.length; end += 1) assert.deepEqual(settingsIn(whole.slice(0, end)), [])
-    for (const source of ['text', '<a>', '</a>', '<a b="1/>', '<a><!-- </a>', '<html/>', `<a>${whole}</a>`])
-      assert.deepEqual(settingsIn(source), [], source)
-  })
+  const broken = [
+    '',
+    'text',
+    '<a>',
+    '</a>',
+    '<a></b>',
+    '<a/><b/>',
+    '<a b="1/>',
+    '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>',
+    '<a><!-- </a>',
+    '<a><![CDATA[</a>',
+    '<a>'.repeat(50) + '</a>'.repeat(50),
+    `<a>${'<b/>'.repeat(5000)}</a>`,
+    `<a>${'x'.repeat(70_000)}</a>`,
+  ]
+  for (const source of broken) {
+    test(`is refused: ${source.slice(0, 40)}`, () => assert.equal(readXml(source), null))
+  }
 
   test('what is written is read again, whatever the texts hold', () => {
     const escape = (text: string): string =>
       text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
     fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), (text) => {
-        assert.equal(descriptionIn(described(escape(text))), text.trim().replaceAll(/\s+/g, ' '))
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, value) => {
+        const found = readXml(`<a v="${escape(value)}">${escape(text)}</a>`)
+        assert.deepEqual([found?.text, found?.attributes['v']], [text.trim(), value])
       }),
     )
   })
@@ -115,5 +125,6 @@ suite('Autoconfig files', () => {
     ] as const) {
       assert.deepEqual(settingsIn(file(server(host, port, 'SSL'))), [], `${host}:${port}`)
     }
+    assert.deepEqual(settingsIn('<html/>'), [])
   })
 })
