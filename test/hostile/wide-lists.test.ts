@@ -1,0 +1,25 @@
+/** Lists of mail to thousands of people, which anybody may send: megabytes of records and of JSON. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startLiteRig } from '../api/lite/rig.ts'
+import { holdOf } from '../support/loop-held.ts'
+
+const mails = 30
+const recipients = 5000
+const mostMs = 100
+
+function wide(n: number): string {
+  const to = Array.from({ length: recipients }, (_, of) => `p${of}@h${n}-${of}.example`)
+  return `From: a@b.example\r\nSubject: Wide ${n}\r\nTo: ${to.join(',\r\n ')}\r\n\r\nHello\r\n`
+}
+
+test(`a list of mail to ${recipients} people holds the loop for ${mostMs} ms at most`, async (t) => {
+  const rig = await startLiteRig({ checkAnswers: false })
+  t.after(() => rig.close())
+  const box = await rig.mailbox('wide', { subjects: ['Plain'] })
+  for (let n = 0; n < mails; n += 1) rig.imap.append(box.email, 'INBOX', wide(n))
+  await box.indexed(`Wide ${mails - 1}`)
+  const { value, ms } = await holdOf(() => rig.call('GET', `${box.path}/messages?limit=100`))
+  assert.equal((JSON.parse(value.text) as unknown[]).length, mails + 1)
+  assert.ok(ms <= mostMs, `the loop was held for ${Math.round(ms)} ms`)
+})
