@@ -1,8 +1,8 @@
 /**
  * When a login may begin at a host, so that a restart with a thousand accounts does not look like an attack. A fifth of
  * the minute's number may begin at once, the others at even distances; developers take turns (fair-queue.ts), so that a
- * login waits for few of each other developer. A username whose logins are rejected is tried less often, but it is
- * tried; other usernames, and other developers, notice nothing. A new credential does not wait for the failures of the
+ * login waits for few of each other developer. A username whose logins are rejected is tried less often, never not at
+ * all; other usernames, and other developers, notice nothing. A new credential does not wait for the failures of the
  * old, up to a number that looks like guessing. The pace is that of all nodes: each hears of the others' logins, and
  * takes no more than its part of what is left until it has heard.
  */
