@@ -4,13 +4,14 @@
  *
  * Keys of a live message: `f:<folderId>` for each folder that holds it, `d` when it is flagged \Deleted anywhere,
  * `t:<threadId>`, `a` when it has attachments, and for each of from, to, cc and bcc `<field>:<address>`,
- * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A query is a conjunction of disjunctions of keys,
- * with conditions on subject, dates and ids.
+ * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A message to thousands of people has `+`, and its
+ * further addresses as the lines of few long keys. A query is a conjunction of disjunctions of keys, with conditions
+ * on subject, dates and ids.
  */
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'
 import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch } from './port-types.ts'
-import type { Address, FolderCursor, FolderRecord, GonePlacement, MessageFacts, MessageRecord } from './mail.ts'
+import type { Address, FolderCursor, FolderRecord, GonePlacement, MessageRecord } from './mail.ts'
 import type { Place, Placement } from './mail.ts'
 
 export * from './steps.ts'
@@ -57,21 +58,53 @@ function threadKey(threadId: string): string {
   return `t:${threadId}`
 }
 
-/** The most address keys of a message: senders first, then To, Cc, Bcc. Filters do not find it by other addresses. */
-const mostAddressKeys = 2000
+/** From so many address keys of a message on, further addresses are folded: first are senders, then To, Cc, Bcc. */
+export const mostAddressKeys = 1000
 
-export type KeyFacts = Pick<MessageFacts, 'threadId' | 'attachments' | 'addresses'>
+/** The key of messages with folded keys: `+<message id>:<field>` and a line for each address, some 2,000 characters. */
+export const wideKey = '+'
+const foldedLength = 2000
 
-/** The keys of the facts, which never change. */
-function factKeys({ threadId, attachments, addresses }: KeyFacts, most: number): string[] {
-  const keys = new Set<string>()
-  for (const field of addressFields) {
-    for (const one of addresses[field]) {
-      for (const key of addressKeys(field, one)) if (keys.size < most) keys.add(key)
-      if (keys.size === most) break
-    }
+function foldedKeys(messageId: string, field: AddressField, addresses: readonly Address[]): string[] {
+  const folded: string[] = []
+  for (const { email } of addresses) {
+    const address = foldCase(email.trim())
+    const line = address.includes('@') ? `${address}\n` : `@${address}\n`
+    const last = folded.at(-1)
+    if (last === undefined || last.length > foldedLength) folded.push(`${wideKey}${messageId}:${field}\n${line}`)
+    else folded[folded.length - 1] = last + line
   }
-  return [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
+  return folded
+}
+
+/** What a folded key contains that matches one of the address keys: a field's name, and one of the texts behind it. */
+export function foldedTexts(keys: readonly string[]): (readonly [field: string, texts: readonly string[]])[] {
+  const fieldOf = (key: string): string => key.slice(0, key.indexOf(':'))
+  return [...Map.groupBy(keys, fieldOf)].map(([field, own]) => {
+    const terms = own.map((key) => `${key.slice(field.length + 1)}\n`)
+    return [`:${field}`, terms.flatMap((term) => (term.startsWith('@') ? [term, `.${term.slice(1)}`] : [`\n${term}`]))]
+  })
+}
+
+/** Whether these alternatives of a query are address keys. */
+export function areAddresses([first = '']: readonly string[]): boolean {
+  return addressFields.some((field) => first.startsWith(`${field}:`))
+}
+
+export type KeyFacts = Pick<MessageRecord, 'id' | 'threadId' | 'attachments' | 'addresses'>
+
+/** The keys of the facts, which never change. `most`: the number of address keys from which addresses are folded. */
+function factKeys({ id, threadId, attachments, addresses }: KeyFacts, most: number): string[] {
+  const keys = new Set<string>()
+  const folded = addressFields.flatMap((field) => {
+    const rest = addresses[field].findIndex((one) => {
+      for (const key of addressKeys(field, one)) keys.add(key)
+      return keys.size >= most
+    })
+    return rest < 0 ? [] : foldedKeys(id, field, addresses[field].slice(rest + 1))
+  })
+  const facts = [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
+  return folded.length === 0 ? facts : [...facts, wideKey, ...folded]
 }
 
 /** The fields that a step reads and changes. They are small, however large the message is. */
@@ -100,7 +133,7 @@ export function placeKeys(record: Pick<Placed, 'placements'>): string[] {
   return record.placements.some(isMarked) ? [...folders, deletedKey] : [...folders]
 }
 
-/** All keys of the message, without repeats; none of a tombstone. `most`: the most address keys. */
+/** All keys of the message, without repeats; none of a tombstone. */
 export function messageKeys(record: KeyFacts & Pick<Placed, 'placements'>, most = mostAddressKeys): string[] {
   return isLive(record) ? [...placeKeys(record), ...factKeys(record, most)] : []
 }
@@ -140,6 +173,10 @@ export function queryKeys(query: MessageQuery) {
   if (query.hasAttachments === true) all.push([attachmentKey])
   if (query.folderId !== undefined) all.push([folderKey(query.folderId)])
   return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }
+}
+
+export function namesAddresses(query: MessageQuery): boolean {
+  return queryKeys(query).all.some(areAddresses)
 }
 
 /** Only a message with one of these keys can have a hidden placement. */

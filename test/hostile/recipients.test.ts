@@ -1,4 +1,4 @@
-/** Mail to thousands of people, which anybody may send: stored in steps, found by its first addresses. */
+/** Mail to thousands of people, which anybody may send: stored in steps, found by each address. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -55,7 +55,9 @@ suite('mail to 5,000 recipients', () => {
     const find = (email: string) => store.messages.count(account.id, { email: [email] })
     assert.equal(await find('sender3@example.com'), 1)
     assert.equal(await find('p100@host7-100.example'), 1)
-    assert.equal(await find('p999@host7-999.example'), 0, 'its keys are bounded')
+    const folded = await holdOf(() => find('p999@host7-999.example'))
+    assert.equal(folded.value, 1, 'one of the keys that no index holds')
+    assert.ok(folded.ms <= 50, `a search held the loop for ${folded.ms} ms`)
     const gone = await mailbox.batch('INBOX', { vanished: added.map(({ placement }) => placement.uid) })
     const away = await holdOf(() => store.sync.apply(gone))
     assert.equal(await store.messages.count(account.id, { to: ['example'] }), 0)
@@ -64,7 +66,7 @@ suite('mail to 5,000 recipients', () => {
     // Stored, gone, and back: a collection of garbage, or the machine itself, makes one of them longer now and then.
     const held = [ms, away.ms, again.ms].sort((one, other) => one - other)
     assert.ok(
-      (held[1] ?? Infinity) <= 50 && (held[2] ?? Infinity) <= 200,
+      (held[1] ?? Infinity) <= 30 && (held[2] ?? Infinity) <= 100,
       `the loop was held for ${held.join(', ')} ms`,
     )
     assert.equal(await store.messages.count(account.id, { to: ['example'] }), mails)

@@ -1,4 +1,4 @@
-/** Lists of mail to thousands of people, which anybody may send: megabytes of records and of JSON. */
+/** Mail to thousands of people, which anybody may send, stored and listed: megabytes of records and of JSON. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startLiteRig } from '../api/lite/rig.ts'
@@ -13,12 +13,15 @@ function wide(n: number): string {
   return `From: a@b.example\r\nSubject: Wide ${n}\r\nTo: ${to.join(',\r\n ')}\r\n\r\nHello\r\n`
 }
 
-test(`a list of mail to ${recipients} people holds the loop for ${mostMs} ms at most`, async (t) => {
+test(`mail to ${recipients} people, stored and listed, holds the loop for ${mostMs} ms at most`, async (t) => {
   const rig = await startLiteRig({ checkAnswers: false })
   t.after(() => rig.close())
   const box = await rig.mailbox('wide', { subjects: ['Plain'] })
-  for (let n = 0; n < mails; n += 1) rig.imap.append(box.email, 'INBOX', wide(n))
-  await box.indexed(`Wide ${mails - 1}`)
+  const stored = await holdOf(async () => {
+    for (let n = 0; n < mails; n += 1) rig.imap.append(box.email, 'INBOX', wide(n))
+    await box.indexed(`Wide ${mails - 1}`)
+  })
+  assert.ok(stored.ms <= mostMs, `storing it held the loop for ${Math.round(stored.ms)} ms`)
   const { value, ms } = await holdOf(() => rig.call('GET', `${box.path}/messages?limit=100`))
   assert.equal((JSON.parse(value.text) as unknown[]).length, mails + 1)
   assert.ok(ms <= mostMs, `the loop was held for ${Math.round(ms)} ms`)

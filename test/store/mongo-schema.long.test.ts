@@ -10,6 +10,7 @@ import { needs } from '../support/require.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { sharedSlot, slotOf } from '../../engine/store/slots.ts'
 import { createMailbox } from './contract/mailbox.ts'
+import { addressed } from './contract/records.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 suite('the schema of the database', needs('mongodb'), () => {
@@ -85,6 +86,23 @@ suite('the schema of the database', needs('mongodb'), () => {
     for (const collection of [users, developers, accounts, webhooks, outbox]) await collection.deleteMany({})
   })
 
+  test('messages of an earlier version to thousands of people are found by each', async () => {
+    const store = await database.open()
+    const mailbox = await createMailbox(store)
+    const to = Array.from({ length: 2500 }, (_, n) => `p${n}@example.com`)
+    await mailbox.fill('INBOX', [addressed({ to }), addressed({ to: ['p2400@example.com'] })])
+    const { messages, meta } = openCollections(db)
+    const mine = { accountId: mailbox.account.id }
+    const stored = async () => (await messages.find(mine).toArray()).map(({ keys }) => [...keys].sort()).sort()
+    const kept = await stored()
+    const { modifiedCount } = await messages.updateMany(mine, { $pull: { keys: { $regex: '^\\+' } } })
+    assert.equal(modifiedCount, 1)
+    await meta.updateOne({ _id: 'schema' }, { $set: { version: migrations.length } })
+    const found = await (await database.open()).messages.count(mailbox.account.id, { to: ['p2400@example.com'] })
+    assert.equal(found, 2)
+    assert.deepEqual(await stored(), kept)
+  })
+
   test('messages of an earlier version that are flagged \\Deleted get their key', async () => {
     const store = await database.open()
     const mailbox = await createMailbox(store)
@@ -96,7 +114,7 @@ suite('the schema of the database', needs('mongodb'), () => {
     await meta.updateOne({ _id: 'schema' }, { $set: { version: 2 } })
     await database.open()
     const rows = await messages.find(mine).toArray()
-    for (const row of rows) assert.deepEqual([...row.keys].sort(), messageKeys(row).sort())
+    for (const row of rows) assert.deepEqual([...row.keys].sort(), messageKeys({ ...row, id: row._id }).sort())
     assert.equal(rows.filter(({ keys }) => keys.includes('d')).length, 1)
   })
 

@@ -110,11 +110,12 @@ describe('plans of the embedded store', () => {
       { hidden: { folderIds: ['f', 'g'], deleted: true } },
       { hidden: { folderIds: ['f'], deleted: false }, from, order: 'asc' },
     ]
-    for (const query of queries) {
-      const list = messagePage('a', query, page)
-      served(JSON.stringify(query), list)
-      for (const part of [list?.walk, list?.quick]) if (part) served(`first of ${JSON.stringify(query)}`, part)
-      served(`count ${JSON.stringify(query)}`, messageCount('a', query))
+    for (const [query, wide] of queries.flatMap((query) => [[query, false] as const, [query, true] as const])) {
+      const name = `${JSON.stringify(query)}${wide ? ', also in folded keys' : ''}`
+      const list = messagePage('a', query, page, wide)
+      served(name, list)
+      for (const part of [list?.walk, list?.quick]) if (part) served(`first of ${name}`, part)
+      served(`count ${name}`, messageCount('a', query, wide))
     }
     served('ids', messagePage('a', { ids: ['1', '2'] }, page), true)
     const many = Array.from({ length: 100 }, (_, index) => `u${index}@x.com`)

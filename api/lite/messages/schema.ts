@@ -3,6 +3,7 @@ import { z } from 'zod'
 import * as examples from '../../examples.ts'
 import {
   commaList,
+  documented,
   filledText,
   flag,
   headerMode,
@@ -128,8 +129,14 @@ export type Wishes = Partial<z.output<z.ZodObject<typeof contentParameters>>> & 
   readonly [Name in 'indexed_before' | 'indexed_after' | 'file_size_min' | 'file_size_max']?: number | undefined
 } & { readonly file_name?: string | undefined }
 
+const mostAsked = 100
+const fewAddresses = documented(
+  commaList.refine(({ length }) => length <= mostAsked, `expected ${mostAsked} addresses at most`),
+  { type: 'string', description: `comma-separated list, ${mostAsked} at most` },
+)
+
 const addressList = (where: string) =>
-  optional(commaList, `only messages with one of these email addresses ${where}; comma-separated list`)
+  optional(fewAddresses, `only messages with one of these email addresses ${where}; comma-separated list`)
 
 export const listQuery = z.object({
   delimiter,

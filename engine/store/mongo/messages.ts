@@ -9,7 +9,8 @@ import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import { byWeight } from '../batch-steps.ts'
-import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
+import { areAddresses, foldCase, foldedTexts, goneAt, hidingKeys, isLive, messageKeys } from '../rows.ts'
+import { namesAddresses, placeKeys, queryKeys, subjectNeedle, wideKey } from '../rows.ts'
 import type { KeyFacts, Placed, Step } from '../rows.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
@@ -104,9 +105,9 @@ async function allKeys(
   if (changes.length === 0) return keys
   const places = new Map(changes.map(({ doc, after }) => [doc._id, after.placements]))
   const options = { ...read, projection: { threadId: 1, attachments: 1, addresses: 1 }, batchSize: 1 }
-  const rows = messages.find<KeyFacts & KeyDoc>({ accountId, _id: { $in: [...places.keys()] } }, options)
+  const rows = messages.find<Omit<KeyFacts, 'id'> & KeyDoc>({ accountId, _id: { $in: [...places.keys()] } }, options)
   for await (const { _id, ...facts } of rows)
-    keys.set(_id, messageKeys({ ...facts, placements: places.get(_id) ?? [] }))
+    keys.set(_id, messageKeys({ ...facts, id: _id, placements: places.get(_id) ?? [] }))
   return keys
 }
 
@@ -154,13 +155,14 @@ const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
 /**
  * A MessageQuery as a filter. Conditions on address, thread, attachment and folder are keys of the message (rows.ts):
  * one multikey index serves every mix of them in (sentAt, _id) order. Subject and ids are compared outside the index.
+ * `wide`: the account has messages with folded keys, and the query names addresses.
  */
-function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDoc> {
+function messageFilter(accountId: string, query: MessageQuery, wide = false): Filter<MessageDoc> {
   const { all, none } = queryKeys(query)
   const needle = subjectNeedle(query)
   const sentAt = between(query.sentFrom, query.sentUntil)
   // The narrowest condition first: the index takes its bounds from the first condition on keys.
-  const conditions: Filter<MessageDoc>[] = all.map((keys) => ({ keys: { $in: keys } }))
+  const conditions = all.flatMap((keys) => (wide && areAddresses(keys) ? addressed(keys) : [{ keys: { $in: keys } }]))
   if (none.length > 0) conditions.push({ keys: { $nin: none } })
   const hiding = hidingKeys(query)
   if (hiding.length > 0) conditions.push({ $or: [{ keys: { $nin: hiding } }, shownPlace(query)] })
@@ -172,6 +174,25 @@ function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDo
     ...(query.ids ? { _id: { $in: [...query.ids] } } : {}),
     ...(needle === null ? {} : { subjectKey: containing(needle) }),
   }
+}
+
+async function filterOf(
+  { collections: { messages }, read }: MongoContext,
+  accountId: string,
+  query: MessageQuery,
+): Promise<Filter<MessageDoc>> {
+  const idOnly = { ...read, projection: { _id: 1 } }
+  const wide = namesAddresses(query) && (await messages.findOne({ accountId, keys: wideKey }, idOnly)) !== null
+  return messageFilter(accountId, query, wide)
+}
+
+/** One of the keys, which may be folded: the points of the first condition keep the order of the index. */
+function addressed(keys: string[]): Filter<MessageDoc>[] {
+  const folded = foldedTexts(keys).map(([field, texts]) => {
+    const one = texts.map((text) => containing(text).$regex).join('|')
+    return { keys: { $regex: `^\\+[^\n]*${field}[\\s\\S]*(${one})` } }
+  })
+  return [{ keys: { $in: [...keys, wideKey] } }, { $or: [{ keys: { $in: keys } }, ...folded] }]
 }
 
 /** Condition: at least one placement is not hidden. */
@@ -278,8 +299,8 @@ export function createMessages(context: MongoContext): MessageStore {
   const options = { ...read, projection: only }
   const rows = async (filter: Filter<MessageDoc>, order: Sort, limit: number, offset = 0): Promise<MessageRecord[]> =>
     (await pageOf(messages, filter, { ...options, sort: order, skip: offset, limit })).map(messageRecord)
-  const list = (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
-    rows(messageFilter(accountId, query), messageOrder(query), limit, offset)
+  const list = async (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
+    rows(await filterOf(context, accountId, query), messageOrder(query), limit, offset)
   const findAll = async (accountId: string, reference: string, limit: number): Promise<MessageRecord[]> => {
     // Only a Message-ID has an @: neither our ids nor those of hosted providers (RFC 8474, or numbers) have one.
     if (reference.includes('@')) return rows({ accountId, emailMessageId: reference }, liveFirst, limit)
@@ -318,7 +339,7 @@ export function createMessages(context: MongoContext): MessageStore {
       }
       return found
     },
-    count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
+    count: async (accountId, query) => messages.countDocuments(await filterOf(context, accountId, query ?? {}), read),
     totals: totals(context),
     gone: (accountId, before, limit) =>
       rows({ accountId, goneAt: { $gte: beginning, $lt: before } }, { goneAt: 1, _id: 1 }, limit),

@@ -11,6 +11,7 @@ import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
 import { refuseNewer, type FactName, type Facts } from '../facts.ts'
 import { noCounts } from '../folder-counts.ts'
+import { messageKeys, mostAddressKeys, wideKey } from '../rows.ts'
 import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
 import { beginning, insertMissing, openCollections } from './documents.ts'
@@ -168,6 +169,7 @@ export const migrations: readonly Migration[] = [
   { name: 'counts of folders, and whether each is complete', up: addFolderFacts },
   { name: 'contacts by email account', up: splitContacts },
   { name: 'slots of accounts, webhooks and callbacks', up: addSlots },
+  { name: 'folded keys of messages to thousands of people', up: foldKeys },
 ]
 
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
@@ -335,4 +337,14 @@ export async function probeWrite({ meta }: Collections, room: number, now: () =>
     ])
   if (room > 0) await save('.'.repeat(room))
   await save('')
+}
+
+/** Gives each live message with `mostAddressKeys` or more the folded ones. */
+async function foldKeys(db: Db): Promise<void> {
+  const { messages } = openCollections(db)
+  const wide = { live: true, [`keys.${mostAddressKeys}`]: { $exists: true }, keys: { $ne: wideKey } }
+  for await (const doc of messages.find(wide, { batchSize: 1 })) {
+    const keys = messageKeys({ ...doc, id: doc._id })
+    await messages.updateOne({ _id: doc._id, accountId: doc.accountId }, { $set: { keys }, $inc: { v: 1 } })
+  }
 }

@@ -5,7 +5,7 @@
  * `maxArms` keys, are sorted.
  */
 import type { MessageQuery, Page } from '../port.ts'
-import { hidingKeys, queryKeys, subjectNeedle } from '../rows.ts'
+import { areAddresses, foldedTexts, hidingKeys, queryKeys, subjectNeedle, wideKey } from '../rows.ts'
 import { isFar, walkedHere, type LongRead } from './database.ts'
 import { conditions, type Conditions } from './keyed.ts'
 import type { Sql, Value } from './statements.ts'
@@ -14,10 +14,10 @@ const maxArms = 40
 
 const developerOf = 'SELECT developer_id FROM accounts WHERE id = ?'
 
-/** null = no message can match. */
-export function messagePage(accountId: string, query: MessageQuery, page: Page): LongRead | null {
+/** null = no message can match. `wide`: the account has messages with folded keys, and the query names addresses. */
+export function messagePage(accountId: string, query: MessageQuery, page: Page, wide = false): LongRead | null {
   const order = query.order === 'asc' ? 'ASC' : 'DESC'
-  const source = sourceOf(accountId, query)
+  const source = sourceOf(accountId, query, wide)
   if (!source) return null
   // CROSS JOIN keeps the order of the inner page
   const hits = (inner: string): string =>
@@ -38,8 +38,8 @@ export function messagePage(accountId: string, query: MessageQuery, page: Page):
   return { ...read, walk, quick }
 }
 
-export function messageCount(accountId: string, query: MessageQuery): LongRead | null {
-  const source = sourceOf(accountId, query)
+export function messageCount(accountId: string, query: MessageQuery, wide = false): LongRead | null {
+  const source = sourceOf(accountId, query, wide)
   if (!source) return null
   const from = source.kind === 'keys' ? `(${source.sql})` : `messages m WHERE ${source.sql}`
   const owner = { sql: developerOf, values: [accountId] }
@@ -55,12 +55,20 @@ interface Source extends Sql {
   readonly rest: (Conditions & { readonly join: string }) | null
 }
 
-function sourceOf(accountId: string, query: MessageQuery): Source | null {
+function sourceOf(accountId: string, query: MessageQuery, wide: boolean): Source | null {
+  const source = indexedSource(accountId, query, wide)
+  if (source === null || !wide) return source
+  const folded = `SELECT z.sent_at, z.message_id FROM message_keys z WHERE z.account_id = ? AND z.key > '+' AND z.key < ','`
+  const { sql, values } = source.walk
+  return { ...source, walk: { sql: `${sql} UNION ALL ${folded}`, values: [...values, accountId] }, rest: null }
+}
+
+function indexedSource(accountId: string, query: MessageQuery, wide: boolean): Source | null {
   const { all, none } = queryKeys(query)
   if (all.some((keys) => keys.length === 0) || query.ids?.length === 0) return null
   const groups = [...all].sort((left, right) => breadth(left) - breadth(right))
   const driver = query.ids ? undefined : groups.shift()
-  const beside = (sentAt: string, id: string) => otherConditions(accountId, query, { sentAt, id, groups, none })
+  const beside = (sentAt: string, id: string) => otherConditions(accountId, query, { sentAt, id, groups, none, wide })
   const join = (id: string): string => (subjectNeedle(query) === null ? '' : `CROSS JOIN messages m ON m.id = ${id}`)
   const rest = { ...beside('w.sent_at', 'w.message_id'), join: join('w.message_id') }
   if (!driver) return fromMessages(accountId, query, beside, rest)
@@ -70,6 +78,10 @@ function sourceOf(accountId: string, query: MessageQuery): Source | null {
   const parts = arms.map((keys) =>
     keyScan(accountId, keys, ofArm, { join: join('k.message_id'), distinct: keys.length > 1 }),
   )
+  if (wide && areAddresses(driver)) {
+    const folded = foldedIn(accountId, 'k.message_id', driver)
+    parts.push(keyScan(accountId, [wideKey], both(ofArm, folded), { join: join('k.message_id') }))
+  }
   return {
     kind: 'keys',
     sql: parts.map((part) => part.sql).join(' UNION '),
@@ -94,6 +106,15 @@ function keyScan(
       FROM message_keys k ${join} WHERE ${where}`,
     values: [accountId, others.length === 0 ? first : JSON.stringify(keys), ...beside.values],
   }
+}
+
+/** The condition that an address of the message matches one of the keys, and is folded (rows.ts). */
+function foldedIn(accountId: string, id: string, keys: readonly string[]): Conditions {
+  const terms = foldedTexts(keys).flatMap(([field, texts]) => texts.map((text) => [`${field}\n`, text]))
+  const condition = `EXISTS (SELECT 1 FROM message_keys z CROSS JOIN json_each(?) WHERE z.account_id = ?
+    AND z.key > '+' || ${id} || ':' AND z.key < '+' || ${id} || ';'
+    AND instr(z.key, json_each.value ->> 0) > 0 AND instr(z.key, json_each.value ->> 1) > 0)`
+  return { parts: [condition], values: [JSON.stringify(terms), accountId] }
 }
 
 function both(one: Conditions, other: Conditions): Conditions {
@@ -147,10 +168,15 @@ interface Beside {
   readonly id: string
   readonly groups: readonly (readonly string[])[]
   readonly none: readonly string[]
+  readonly wide: boolean
 }
 
 /** The conditions other than the leading keys and the dates. */
-function otherConditions(accountId: string, query: MessageQuery, { sentAt, id, groups, none }: Beside): Conditions {
+function otherConditions(
+  accountId: string,
+  query: MessageQuery,
+  { sentAt, id, groups, none, wide }: Beside,
+): Conditions {
   const parts: string[] = []
   const values: Value[] = []
   const add = (sql: string, ...more: Value[]): void => {
@@ -160,7 +186,10 @@ function otherConditions(accountId: string, query: MessageQuery, { sentAt, id, g
   const probe = (keys: readonly string[]): string =>
     `EXISTS (SELECT 1 FROM message_keys x WHERE x.account_id = ? AND x.key IN (${keys.map(() => '?').join()})
       AND x.sent_at = ${sentAt} AND x.message_id = ${id})`
-  for (const keys of groups) add(probe(keys), accountId, ...keys)
+  for (const keys of groups) {
+    const folded = wide && areAddresses(keys) ? foldedIn(accountId, id, keys) : { parts: [], values: [] }
+    add(`(${[probe(keys), ...folded.parts].join(' OR ')})`, accountId, ...keys, ...folded.values)
+  }
   if (none.length > 0) add(`NOT ${probe(none)}`, accountId, ...none)
   const hiding = hidingKeys(query)
   if (hiding.length > 0) {

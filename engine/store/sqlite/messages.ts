@@ -3,7 +3,7 @@ import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
-import { isLive, liesAt, messageKeys, placeKeys } from '../rows.ts'
+import { isLive, liesAt, messageKeys, namesAddresses, placeKeys, wideKey } from '../rows.ts'
 import type { Database, LongRead } from './database.ts'
 import { messageCount, messagePage } from './message-query.ts'
 import type { Statements, Tuple } from './statements.ts'
@@ -23,6 +23,7 @@ export const messageLookups = {
   gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?+0',
   attachments: `SELECT coalesce(sum(m.attachments), 0) FROM message_keys k CROSS JOIN messages m ON m.id = k.message_id
     WHERE k.account_id = ? AND k.key = 'a'`,
+  wide: `SELECT 1 FROM message_keys WHERE account_id = ? AND key = '${wideKey}' LIMIT 1`,
   newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0',
   several: 'SELECT doc FROM messages WHERE id IN (SELECT value FROM json_each(?))',
   everywhere: `SELECT m.doc FROM accounts a CROSS JOIN messages m ON m.account_id = a.id
@@ -55,6 +56,11 @@ function attachmentCount(accountId: string): LongRead | null {
 
 const allAccounts = { sql: 'SELECT id FROM accounts', values: [] }
 
+/** Whether a message of the account has folded keys, and the query asks for them. */
+function hasWide(db: Database, accountId: string, query: MessageQuery): Promise<boolean> | boolean {
+  return namesAddresses(query) && db.read(() => db.tuple(messageLookups.wide, accountId) !== undefined)
+}
+
 export function createMessages(db: Database): MessageStore {
   const { byMessageId, byHostedId } = messageLookups
   const own = (accountId: string, id: string): MessageRecord | null => {
@@ -70,10 +76,11 @@ export function createMessages(db: Database): MessageStore {
     return mail.length > 0 ? mail : lookUp(byHostedId, accountId, reference, limit)
   }
   const list = async (accountId: string, query: MessageQuery, page: Page) => {
-    const read = messagePage(accountId, query, page)
+    const read = messagePage(accountId, query, page, await hasWide(db, accountId, query))
     return read ? ((await db.readLong(read)) as MessageRecord[]) : []
   }
-  const count = (accountId: string, query: MessageQuery) => numberOf(db, messageCount(accountId, query))
+  const count = async (accountId: string, query: MessageQuery) =>
+    numberOf(db, messageCount(accountId, query, await hasWide(db, accountId, query)))
   return {
     list,
     ...pickedReads(list),
@@ -209,7 +216,7 @@ export const keyRows = {
     AND key IN (SELECT value FROM json_each(?4))`,
 } as const
 
-function changeKeys(sql: Statements, statement: string, message: MessageRecord, keys: readonly string[]): void {
+export function changeKeys(sql: Statements, statement: string, message: MessageRecord, keys: readonly string[]): void {
   if (keys.length === 0) return
   sql.run(statement, message.accountId, message.sentAt, message.id, JSON.stringify(keys))
 }

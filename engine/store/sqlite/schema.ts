@@ -6,8 +6,9 @@
 import { splitContact, type SummedContact } from '../contacts.ts'
 import { refuseNewer, type Facts } from '../facts.ts'
 import type { MessageRecord } from '../records.ts'
-import { foldCase, messageKeys } from '../rows.ts'
+import { foldCase, messageKeys, wideKey } from '../rows.ts'
 import type { Database } from './database.ts'
+import { changeKeys, keyRows } from './messages.ts'
 import type { Statements } from './statements.ts'
 
 const people = `
@@ -185,16 +186,14 @@ INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
     AND EXISTS (SELECT 1 FROM json_each(p.flags) flag WHERE flag.value = '\\Deleted');
 `
 
-/** Deletes keys past `mostAddressKeys` (rows.ts), of mail to thousands of people. */
-function dropSurplusKeys(sql: Statements): void {
+/** Folds the keys past `mostAddressKeys` (rows.ts), of mail to thousands of people. */
+function foldKeys(sql: Statements): void {
   for (const [id] of sql.tuples('SELECT id FROM messages WHERE live = 1 AND octet_length(doc) > 5000')) {
     const message = sql.doc('SELECT doc FROM messages WHERE id = ?', id ?? null) as MessageRecord
-    const kept = new Set(messageKeys(message))
-    for (const key of messageKeys(message, Infinity)) {
-      if (kept.has(key)) continue
-      const values = [message.accountId, key, message.sentAt, message.id]
-      sql.run('DELETE FROM message_keys WHERE account_id = ? AND key = ? AND sent_at = ? AND message_id = ?', ...values)
-    }
+    const keys = messageKeys(message)
+    if (!keys.includes(wideKey)) continue
+    changeKeys(sql, keyRows.remove, message, messageKeys(message, Infinity))
+    changeKeys(sql, keyRows.insert, message, keys)
   }
 }
 
@@ -286,7 +285,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   accountConditions,
   deletedKeys,
   'DROP TABLE IF EXISTS mail_versions',
-  dropSurplusKeys,
+  '',
   callPaths,
   audit,
   folderFacts,
@@ -294,6 +293,7 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   accountFacts,
   outboxByAge,
   callsOfUser,
+  foldKeys,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

@@ -184,6 +184,7 @@ suite('lists on Dovecot', needs('dovecot'), () => {
       'sort_order=up',
       'date_after=yesterday',
       'include_body=2',
+      `email=${Array.from({ length: 101 }, (_, n) => `a${n}@x.example`).join()}`,
     ]) {
       const answer = await rig.call('GET', `${base(false)}?${wrong}`)
       assert.equal(answer.status, 400, wrong)
