@@ -266,6 +266,8 @@ export interface WebhookRecord {
   readonly callbackUrl: string
   readonly failureNotifUrl: string | null
   readonly active: boolean
+  /** The receiver has answered 410 since the last edit with active=1; absent = it has not. */
+  readonly gone?: boolean
   readonly filters: WebhookFilters
   readonly includeBody: boolean
   readonly bodyType: string | null

@@ -14,7 +14,7 @@ import { failureRow } from './callbacks.ts'
 import { Channel } from './channel.ts'
 import type { WebhookParts } from './parts.ts'
 import { SharedHealth } from './shared-health.ts'
-import { dated } from './targets.ts'
+import { dated, endOf } from './targets.ts'
 import type {
   DrainEvent,
   WebhookEmitted,
@@ -110,10 +110,27 @@ export class Actors {
     for (const [channelId, own] of Map.groupBy(rows, (row) => row.channelId)) this.wake(channelId, own)
   }
 
-  /** `rows` were just stored; null = rows were stored without `dispatch`: the channel reads the store. */
+  /**
+   * `rows` were just stored; null = rows were stored without `dispatch`: the channel reads the store. Rows that were
+   * planned before their webhook became inactive end.
+   */
   wake(channelId: string, rows: readonly OutboxRecord[] | null = null): void {
+    const { targets, log } = this.#deps
     this.#ensure(channelId)?.wake(rows)
     this.registry.send(channelId, { type: 'WAKE' })
+    if (this.#ended || targets.get(channelId)?.webhook.active !== false) return
+    this.endWaiting(channelId).catch((error: unknown) =>
+      log.warn({ channelId, err: toAppError(error) }, 'callbacks of an inactive webhook not ended yet'),
+    )
+  }
+
+  /** Ends the rows that wait for a webhook which is inactive in the store: an edit with active=1 wins. */
+  async endWaiting(webhookId: string): Promise<void> {
+    const { store, now } = this.#deps
+    const webhook = await store.webhooks.get(webhookId)
+    if (webhook?.active !== false) return
+    const { state, reason } = endOf(webhook)
+    await store.outbox.skipPending(webhookId, reason, now(), state)
   }
 
   sendNow(row: OutboxRecord): void {
@@ -212,18 +229,15 @@ export class Actors {
   }
 
   /**
-   * Ends a webhook after a 410. Pending rows become failed, so that `redeliver` with failed_only finds them. `active`
-   * and the health are one write: after a crash before it the webhook is active, and the next 410 makes the same
-   * notice. Rows that other nodes have planned meanwhile fail last.
+   * Ends a webhook after a 410. `active` and the health are one write: after a crash before it the webhook is active,
+   * and the next 410 makes the same notice. Other nodes end the rows that they have planned meanwhile.
    */
   async #endByGone(webhook: WebhookRecord, health: WebhookHealth, notices: readonly OutboxRecord[]): Promise<void> {
     const { store, targets, now, changed } = this.#deps
     const { id } = webhook
-    const ended = { active: false, ...dated(webhook, { active: false }, now()) }
-    const failWaiting = () => store.outbox.skipPending(id, 'the receiver answered 410 Gone', now(), 'failed')
+    const ended = { active: false, gone: true, ...dated(webhook, { active: false }, now()) }
     targets.touch(id, ended)
     await this.health.end(id, async () => {
-      await failWaiting()
       await store.outbox.enqueue(notices)
       // An edit with active=1 that came meanwhile wins.
       const edited = targets.get(id)?.webhook.active === true
@@ -231,8 +245,7 @@ export class Actors {
       if (stored !== null) targets.put(stored)
     })
     changed(id)
-    await store.nodes.told()
-    if (targets.get(id)?.webhook.active === false) await failWaiting()
+    await this.endWaiting(id)
   }
 
   /** Logs and counts an event that a webhook's chart emits; events of bare URLs are ignored. */

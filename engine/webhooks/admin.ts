@@ -216,7 +216,7 @@ async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput
     deps.actors.deactivate(webhook.id)
     // Other nodes plan callbacks until they know of the pause.
     await deps.store.nodes.told()
-    await deps.store.outbox.skipPending(webhook.id, 'the webhook was paused', deps.now())
+    await deps.actors.endWaiting(webhook.id)
   }
   await deps.history.startFor(edited)
   return edited
@@ -224,9 +224,10 @@ async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput
 
 /** Ends the failing period. Rows that were planned while the webhook was being paused must not be sent. */
 async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): Promise<WebhookRecord> {
-  if (!current.active) await deps.store.outbox.skipPending(current.id, 'the webhook was paused', deps.now())
+  await deps.actors.endWaiting(current.id)
   const { failureVersion, lastSuccessAt } = current.health
-  const edited = await store(deps, current, { ...patch, health: { ...freshHealth, failureVersion, lastSuccessAt } })
+  const health = { ...freshHealth, failureVersion, lastSuccessAt }
+  const edited = await store(deps, current, { ...patch, gone: false, health })
   deps.actors.activate(edited.id)
   await deps.history.startFor(edited)
   return edited

@@ -63,7 +63,7 @@ export function createAttempts(deps: AttemptsDeps) {
     if (mode === 'probe' && now() - row.dueAt > deps.config.MAILROOM_DELIVERY_RETENTION)
       return finish(row, 'its receiver was away for too long', 'failed')
     const signed = await composeSigned(deps, row, keys, behind)
-    if (signed.kind === 'skip') return finish(row, signed.reason)
+    if (signed.kind === 'skip') return finish(row, signed.reason, signed.state)
     if (signed.kind === 'postpone') {
       const { until: dueAt, reason } = signed
       return settle({ id: row.id, attempt: null, state: 'pending', dueAt, finishedAt: null, reason }, null)

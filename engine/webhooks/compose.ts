@@ -20,7 +20,7 @@ import type { SigningKeys, Unsigned } from './envelope.ts'
 import type { MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
 import { createReadAhead, type ReadAhead } from './read-ahead.ts'
-import { lookUpThread } from './targets.ts'
+import { endOf, lookUpThread } from './targets.ts'
 import type { WebhookParts } from './parts.ts'
 
 export type Composer = ReturnType<typeof createComposer>
@@ -103,7 +103,7 @@ type MessageJob = Exclude<Awaited<ReturnType<typeof jobOf>>, Skipped> & { readon
 async function jobOf({ targets, store }: WebhookParts, accounts: Accounts, row: OutboxRecord) {
   const target = targets.get(row.webhookId ?? '')
   if (target === null) return skip('the webhook was removed')
-  if (!target.webhook.active) return skip('the webhook is paused')
+  if (!target.webhook.active) return { kind: 'skip', ...endOf(target.webhook) } as const
   const known = await accounts.fetch(row.accountId ?? '')
   if (known === undefined) return skip('the email account was removed')
   const message = await store.messages.get(known.account.id, row.messageId ?? '')
@@ -122,6 +122,8 @@ export interface Sendable extends Unsigned {
 interface Skipped {
   readonly kind: 'skip'
   readonly reason: string
+  /** Absent = skipped. */
+  readonly state?: 'skipped' | 'failed'
 }
 
 function skip(reason: string): Skipped {

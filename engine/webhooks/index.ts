@@ -167,6 +167,7 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
       if (before === undefined) actors.start(id)
       else if (before.active && !webhook.active) actors.deactivate(id)
       else if (webhook.active && !before.active) actors.activate(id)
+      if (!webhook.active) await actors.endWaiting(id)
       await actors.health.read(webhook)
       await history.startFor(webhook)
     },

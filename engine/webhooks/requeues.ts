@@ -116,17 +116,12 @@ export function createRedeliveries(deps: WebhookParts) {
   }
 }
 
-const paused = 'the webhook was paused'
-
 async function redeliver(deps: WebhookParts, webhookId: string, order: Redelivery): Promise<Redelivery> {
   const { store, targets, now } = deps
-  const active = () => targets.get(webhookId)?.webhook.active === true
-  if (!active()) return { ...order, done: true, reason: paused }
+  if (targets.get(webhookId)?.webhook.active !== true) return { ...order, done: true, reason: 'the webhook was paused' }
   const { count, next } = await store.outbox.requeue(queryOf(webhookId, order), now(), batchRows, order.after)
-  // Paused while the batch was written: a paused webhook has no backlog.
-  if (!active()) await store.outbox.skipPending(webhookId, paused, now())
   // Also for a count of 0: the repeat of a batch whose answer was lost finds no rows.
-  else deps.rereadAll(webhookId)
+  deps.rereadAll(webhookId)
   return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
 }
 

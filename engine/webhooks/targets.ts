@@ -172,6 +172,13 @@ async function findThreads(store: Pick<Store, 'messages'>, accountId: string, re
   return found === null ? new Set() : new Set([found, ...(await ancestorsOf(store, found))].flatMap(threadIds))
 }
 
+/** How the waiting callbacks of an inactive webhook end. After a 410 `redeliver` with failed_only finds them. */
+export function endOf({ gone = false }: WebhookRecord) {
+  return gone
+    ? ({ state: 'failed', reason: 'the receiver answered 410 Gone' } as const)
+    : ({ state: 'skipped', reason: 'the webhook was paused' } as const)
+}
+
 type Dated = Pick<WebhookRecord, 'switches' | 'editedAt'>
 type Edit = Partial<Pick<WebhookRecord, (typeof judging)[number] | 'active'>>
 
