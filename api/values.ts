@@ -178,6 +178,9 @@ export function limitOf(fallback: number, maximum = 100) {
 
 export const limit = limitOf(25)
 
+/** Of lists that the interface does not page: short ones come whole. */
+export const limitOfWhole = limitOf(1000, 1000)
+
 /** `description` names the skipped entries and their order. */
 export function offsetOf(description: string) {
   return documented(integer(0).default(0), { type: 'integer', minimum: 0, default: 0, description })

@@ -8846,7 +8846,12 @@ export interface operations {
     };
     getLiteOauthProviders: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description most entries of one answer */
+                limit?: number;
+                /** @description entries to pass over, from the first of the list */
+                offset?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -15,7 +15,7 @@ import {
 import { type ApiVersion, type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
 import { defineRoute, deprecated, tagged } from '../route.ts'
-import { choice, email, flag, lineText, optional, success } from '../values.ts'
+import { choice, email, flag, limitOfWhole, lineText, offset, optional, success } from '../values.ts'
 
 const discoveryView = examples.view('Discovery', {
   email: [z.string(), examples.address],
@@ -113,10 +113,12 @@ function present(provider: OAuthProviderRecord, urls: Urls): z.input<typeof prov
 const list = (base: Base) =>
   defineRoute(`GET ${base}`, {
     summary: 'List the OAuth providers of the API key',
+    query: z.object({ limit: limitOfWhole, offset }),
     response: z.array(providerView),
-    async handler(_input, call) {
+    async handler({ query }, call) {
+      const { limit, offset } = query
       const providers = await call.engine.store.providers.list(call.developer.id)
-      return providers.map((provider) => present(provider, urlsOf(call)))
+      return providers.slice(offset, offset + limit).map((provider) => present(provider, urlsOf(call)))
     },
   })
 

@@ -16,7 +16,7 @@ import { findUser } from '../lite/find.ts'
 import { exampleMailbox, mailboxParameters, optionsOf, sourceParameters } from '../lite/mailbox-input.ts'
 import { personFields, presentPerson, userRoutesOf } from '../lite/users.ts'
 import { type Call, defineRoute, deprecated, type PathParameters } from '../route.ts'
-import { email, flag, optional, personNames, success, successAt, text } from '../values.ts'
+import { email, flag, limitOfWhole, offset, optional, personNames, success, successAt, text } from '../values.ts'
 import {
   exampleToken,
   exampleUsed,
@@ -163,10 +163,12 @@ const one = `${base}/{email}` as const
 
 const list = defineRoute(`GET ${base}`, {
   summary: 'List the email addresses of an account',
+  query: z.object({ limit: limitOfWhole, offset }),
   response: z.array(addressView),
-  async handler({ path }, call) {
+  async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
-    return user.emailAddresses.map((address) => present(user, address, urlsOf(call)))
+    const page = user.emailAddresses.slice(query.offset, query.offset + query.limit)
+    return page.map((address) => present(user, address, urlsOf(call)))
   },
 })
 

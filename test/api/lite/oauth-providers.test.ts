@@ -56,6 +56,15 @@ suite('OAuth providers', () => {
     assert.equal(engine.sealer.open(record.sealedSecret, `${developerId}:sealed`), secret)
   })
 
+  test('a list has pages', async () => {
+    for (const key of ['page 1', 'page 2', 'page 3']) await register(key)
+    const whole = await rig.list(base)
+    assert.deepEqual(await rig.list(`${base}?limit=2&offset=1`), whole.slice(1, 3))
+    assert.deepEqual(await rig.list(`${base}?offset=${whole.length}`), [])
+    for (const { provider_consumer_key: key } of whole)
+      await rig.ok('DELETE', `${base}/${encodeURIComponent(String(key))}`)
+  })
+
   test('a short secret is not shown at all', async () => {
     await rig.ok('POST', base, { type: 'GMAIL_OAUTH2', provider_consumer_key: 'k', provider_consumer_secret: 'abcdef' })
     assert.equal((await rig.ok('GET', `${base}/k`))['provider_consumer_secret'], '[...]')

@@ -140,6 +140,7 @@ suite('people of 2.0', () => {
       const edited = { success: true, resource_url: `${rig.url}${base}/second%40mail.example` }
       assert.deepEqual(await rig.ok('POST', second, { primary: 1 }), edited)
       assert.deepEqual(await listed(), [view('second@mail.example', 1), view('own@mail.example', 0)])
+      assert.deepEqual((await rig.list(`${base}?limit=1&offset=1`)).map(without), [view('own@mail.example', 0)])
       assert.equal((await rig.ok('GET', base.replace('/email_addresses', '')))['username'], 'second@mail.example')
       assert.deepEqual(await rig.ok('DELETE', second), { success: true })
       assert.deepEqual(await listed(), [view('own@mail.example', 1)])
