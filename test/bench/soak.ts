@@ -14,6 +14,7 @@ import { startBareHttp } from './lib/bare-http.ts'
 import { kept, type Kept } from './lib/kept.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import type { BenchOptions } from './lib/options.ts'
+import { storeLargeMailbox } from './lib/large-mailbox.ts'
 import { inParallel } from './lib/parallel.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
 import { round, summarise } from './lib/statistics.ts'
@@ -47,14 +48,17 @@ export async function soak(options: BenchOptions): Promise<boolean> {
     // The second developer is made by a start with another key. Limits that tests lift are in force from here on.
     await fleet.service.stop()
     const limits = { MAILROOM_RATE_CALLS_PER_HOUR: '5000', MAILROOM_RATE_IMAP_PER_MINUTE: '240' }
-    await fleet.service.start({ ...limits, MAILROOM_API_KEY: mallory.key, MAILROOM_API_SECRET: mallory.secret })
-    return report(options, await measure(fleet, seconds))
+    const env = { ...limits, MAILROOM_API_KEY: mallory.key, MAILROOM_API_SECRET: mallory.secret }
+    await fleet.service.start(env)
+    const large = await storeLargeMailbox(fleet.service, mallory, fleet.mongoUri)
+    await fleet.service.start(env)
+    return report(options, await measure(fleet, seconds, large))
   } finally {
     await fleet.remove()
   }
 }
 
-async function measure(fleet: Fleet, seconds: number): Promise<Figures> {
+async function measure(fleet: Fleet, seconds: number, large: string): Promise<Figures> {
   const { service, dovecot, receiver } = fleet
   const mailboxes = await inParallel(fleet.mailboxes, 8, async (name) => ({
     name,
@@ -66,7 +70,7 @@ async function measure(fleet: Fleet, seconds: number): Promise<Figures> {
   await arrivals.settle(60_000)
   const { pid } = service
   const over = new AbortController()
-  const attack = attacked({ url: service.url, ...mallory, seconds, dovecot: addressOf(fleet) })
+  const attack = attacked({ url: service.url, ...mallory, seconds, large, dovecot: addressOf(fleet) })
   const waits = watchWaits(service, over.signal)
   await honest(mailboxes, arrivals, seconds)
   await arrivals.settle(30_000)

@@ -18,6 +18,19 @@ const wrongKeys: Attack = ({ url, repeat }) => {
   })
 }
 
+const consoleGuesses: Attack = ({ url, repeat }) =>
+  repeat('guesses at the console', 10_000, () => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const guess = (n: number) =>
+      say(`${url}/console/login`, {
+        method: 'POST',
+        headers,
+        body: `password=guess${n}`,
+        from: addressOf(210 + (n % 9)),
+      })
+    return Promise.all(Array.from({ length: 180 }, (_, n) => guess(n)))
+  })
+
 /** Connections without a key, each with the most that it may send before it is known, left open. */
 const heldBodies: Attack = ({ url, repeat }) =>
   repeat('held bodies', 1000, () => {
@@ -51,6 +64,7 @@ const forms: Attack = ({ url, repeat }) =>
 export const callsOfStrangers: readonly Attack[] = [
   longHeaders,
   wrongKeys,
+  consoleGuesses,
   heldBodies,
   manyConnections,
   pipelines,

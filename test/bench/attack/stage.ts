@@ -7,6 +7,8 @@ export interface AttackOrder {
   readonly key: string
   readonly secret: string
   readonly seconds: number
+  /** Path of an email account of the developer with very many stored messages. */
+  readonly large: string
   /** A real mail server, where the developer has mailboxes of its own. */
   readonly dovecot: { readonly host: string; readonly port: number; readonly password: string }
 }

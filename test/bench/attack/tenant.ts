@@ -130,6 +130,21 @@ const tokenLists: Attack = async (stage) => {
   )
 }
 
+const longPaths: Attack = (stage) => {
+  const headers = { authorization: basicOf(stage.key, stage.secret) }
+  return stage.repeat('paths of 30 kB', 500, () =>
+    say(`${stage.url}/lite/users/${'x'.repeat(30_000)}`, { headers, from: addressOf(220) }),
+  )
+}
+
+/** Reads that no index bounds, at the same moment. */
+const searches: Attack = (stage) => {
+  const paths = ['subject=nowhere', 'from=sender.example&subject=nowhere', 'offset=40000', 'email=nobody@example.com']
+  return stage.repeat('searches of a large mailbox', 2000, () =>
+    Promise.all(paths.map((query) => stage.client.list(`${stage.large}/messages?${query}`))),
+  )
+}
+
 export const tenant: readonly Attack[] = [
   filters,
   dryRuns,
@@ -139,4 +154,6 @@ export const tenant: readonly Attack[] = [
   endlessReceiver,
   manyValues,
   tokenLists,
+  longPaths,
+  searches,
 ]

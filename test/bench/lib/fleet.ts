@@ -20,6 +20,8 @@ export interface Fleet {
   readonly dovecot: Dovecot
   readonly service: Service
   readonly receiver: CallbackReceiver
+  /** null = the embedded store. */
+  readonly mongoUri: string | null
   /** Mailbox names: u0@bench.example, u1@… */
   readonly mailboxes: readonly string[]
   /** User ids in the order of `mailboxes`, once `connect` was called. */
@@ -56,6 +58,7 @@ async function build(options: FleetOptions, parts: AsyncDisposableStack): Promis
     dovecot,
     service,
     receiver,
+    mongoUri: store.service.mongoUri ?? null,
     mailboxes,
     users,
     async connect() {
