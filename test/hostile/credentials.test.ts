@@ -1,8 +1,11 @@
-/** Credentials leave by no door: not to another server, not to another port, not under another name of the service. */
+/**
+ * Credentials leave by no door: not to another server, not to another port, not under another name of the service.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, before, suite, test } from 'node:test'
+import { openSignInStage, type SignInStage } from '../connect/sign-in-stage.ts'
 import { granted, startTokenEndpoint } from '../support/token-endpoint.ts'
 import { userBody } from '../support/users.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
@@ -118,4 +121,40 @@ suite('credentials', () => {
       }
     }
   })
+})
+
+suite('a consent under way in another tab', () => {
+  let stage: SignInStage
+  let trap: Awaited<ReturnType<typeof openTrap>>
+  const parts = new AsyncDisposableStack()
+  before(async () => {
+    stage = await openSignInStage('127.0.0.1')
+    parts.defer(() => stage.remove())
+    trap = await openTrap()
+    parts.defer(() => void trap.close())
+  })
+  after(() => parts.disposeAsync())
+
+  for (const [what, change] of [
+    // Not a host of the provider.
+    ['server', () => ({ server: 'localhost' })],
+    ['port', () => ({ port: String(trap.port) })],
+    ['TLS setting', () => ({ security: 'tls' })],
+    ['username', () => ({ username: 'else@mail.example' })],
+  ] as const)
+    test(`gives no token to a login whose ${what} was changed meanwhile`, async () => {
+      const { rig } = stage
+      const start = await stage.begin()
+      const answer = await stage.answerOf(start)
+      const login = { server: '127.0.0.1', port: String(rig.imap.port), security: 'starttls', username: start.email }
+      await start.visitor.open(`${start.path}/login`)
+      await start.visitor.send(`${start.path}/login`, { ...login, ...change(), password: '' })
+      const connections = () => [trap.connections(), rig.imap.accepted]
+      const known = connections()
+      const shown = await start.visitor.open(answer)
+      const [typed = ''] = Object.values(change())
+      assert.match(shown.text, new RegExp(`<input[^>]* value="${typed}"|<option value="${typed}"\\s+selected`))
+      assert.deepEqual(connections(), known)
+      assert.equal((await stage.view(start.token))['used'], 0)
+    })
 })

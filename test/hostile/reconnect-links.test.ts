@@ -9,7 +9,6 @@ import { openSignInStage, type SignInStage } from '../connect/sign-in-stage.ts'
 import { createVisitor } from '../connect/visitor.ts'
 import { startLiteRig } from '../api/lite/rig.ts'
 import { createImapServer, type ImapServer } from '../support/imap-server/index.ts'
-import { signIn } from '../support/oidc.ts'
 import { granted, startTokenEndpoint } from '../support/token-endpoint.ts'
 import { userBody } from '../support/users.ts'
 
@@ -109,11 +108,8 @@ suite('links of email accounts that are edited meanwhile', () => {
 
   /** As far as the provider: what is left is the way back. */
   async function leave(token: string) {
-    const visitor = createVisitor(stage.rig.url)
-    await visitor.open(`/connect/${token}`)
-    const page = await visitor.send(`/connect/${token}/sign-in`, {})
-    const url = /http-equiv="refresh" content="0; url=([^"]+)"/.exec(page.text)?.[1]?.replaceAll('&amp;', '&') ?? ''
-    const { pathname, search } = await signIn(url, `${stage.rig.url}/connect/oauth2callback`, email, 'yes')
-    return { token, visitor, answer: pathname + search }
+    const start = { token, email, visitor: createVisitor(stage.rig.url), path: `/connect/${token}` }
+    await start.visitor.open(start.path)
+    return { ...start, answer: await stage.answerOf(start) }
   }
 })
