@@ -1,11 +1,16 @@
 /**
- * Credentials leave by no door: not to another server, not to another port, not under another name of the service.
+ * Credentials leave by no door: not to another server, not to another port, not under another name of the service. No
+ * access token ends the line of its login, and no admin token gives more scopes than it has.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, before, suite, test } from 'node:test'
+import { en } from '../../api/connect/en.ts'
 import { openSignInStage, type SignInStage } from '../connect/sign-in-stage.ts'
+import { onwardOf } from '../connect/visitor.ts'
+import { startAdminRig } from '../api/admin/rig.ts'
+import { client, mailScope } from '../support/oidc.ts'
 import { granted, startTokenEndpoint } from '../support/token-endpoint.ts'
 import { userBody } from '../support/users.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from '../api/lite/rig.ts'
@@ -157,4 +162,68 @@ suite('a consent under way in another tab', () => {
       assert.deepEqual(connections(), known)
       assert.equal((await stage.view(start.token))['used'], 0)
     })
+})
+
+suite('an access token with a line break or another control character', () => {
+  const bad = ['access\r\nA1 LOGOUT', 'access\n', 'user=x\u0001auth', 'acc\u00e9s']
+  let stage: SignInStage
+  let endpoint: Awaited<ReturnType<typeof startTokenEndpoint>>
+  const parts = new AsyncDisposableStack()
+  before(async () => {
+    endpoint = await startTokenEndpoint()
+    parts.defer(() => endpoint.close())
+    // Without `openid`, which would need an ID token from this endpoint.
+    const env = { MAILROOM_OAUTH_TOKEN_URL_A: endpoint.url, MAILROOM_OAUTH_SCOPE_A: mailScope }
+    stage = await openSignInStage('127.0.0.1', env)
+    parts.defer(() => stage.remove())
+  })
+  after(() => parts.disposeAsync())
+
+  /** Lines in which a credential was sent to the mail server. */
+  const logins = (): string[] =>
+    stage.rig.imap.log.map(({ line }) => line).filter((line) => /AUTHENTICATE|LOGIN/.test(line))
+  const users = () => stage.rig.list('/lite/users')
+
+  test('is refused at the consent: no login is tried, nothing stored', async () => {
+    const start = await stage.begin()
+    stage.rig.imap.setAccessToken(start.email, () => Promise.resolve(true))
+    for (const token of bad) {
+      endpoint.answer(() => granted(token, { refresh_token: 'refresh-1' }))
+      const shown = await start.visitor.open(await stage.answerOf(start))
+      assert.ok(shown.text.includes(en.failures.provider_refuses), shown.text)
+      assert.match(shown.text, /the access token has characters that none may have/)
+      assert.deepEqual([logins(), await users(), (await stage.view(start.token))['used']], [[], [], 0])
+    }
+    endpoint.answer(() => granted('access', { refresh_token: 'refresh-1' }))
+    assert.notEqual(onwardOf(await start.visitor.open(await stage.answerOf(start))), null)
+    assert.notDeepEqual(logins(), [])
+  })
+
+  test('is refused at a refresh: no login is tried, nothing stored', async () => {
+    const email = 'olga@mail.example'
+    stage.rig.imap.addUser(email, { accessToken: () => Promise.resolve(true) })
+    const [sent, known] = [logins(), await users()]
+    const grant = { provider_consumer_key: client.id, provider_refresh_token: 'refresh-2' }
+    const settings = userBody({ ...stage.rig.imap, password: 'ignored' }, email, grant)
+    for (const token of bad) {
+      endpoint.answer(() => granted(token))
+      const refused = await stage.rig.ok('POST', '/lite/users', settings)
+      assert.deepEqual([refused['success'], refused['feedback_code']], [false, 'auth_unavailable'])
+      assert.deepEqual([logins(), await users()], [sent, known])
+    }
+    endpoint.answer(() => granted('access'))
+    assert.equal((await stage.rig.ok('POST', '/lite/users', settings))['success'], true)
+  })
+})
+
+test('an admin token gives no scope that it does not have itself', async (t) => {
+  const rig = await startAdminRig()
+  t.after(() => rig.close())
+  for (const scopes of ['read', 'act', 'keys,act']) {
+    const answer = await rig.as(rig.tokens.keys, 'POST', '/admin/tokens', { name: 'more', scopes })
+    assert.deepEqual([answer.status, /lacks the scope/.test(String(answer.json['value']))], [403, true], scopes)
+  }
+  await rig.good('keys', 'POST', '/admin/tokens', { name: 'equal', scopes: 'keys' })
+  const names = (await rig.engine.operators.tokens()).map(({ name }) => name)
+  assert.deepEqual([names.includes('more'), names.includes('equal')], [false, true])
 })
