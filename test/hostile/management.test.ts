@@ -1,4 +1,7 @@
-/** The management listener: what operators need is served there alone, also while the API's port is at its limit. */
+/**
+ * The management listener: what operators need is served there alone, on loopback unless MAILROOM_ADMIN_HOST says
+ * otherwise, and also while the API's port is at its limit.
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -17,6 +20,7 @@ suite('the management listener', () => {
     await using parts = new AsyncDisposableStack()
     const env = {
       MAILROOM_ADMIN_PORT: '0',
+      MAILROOM_HOST: '0.0.0.0',
       MAILROOM_PUBLIC_URL: 'https://mail.example',
       MAILROOM_CONNECTIONS_MAX: '10',
     }
@@ -24,6 +28,10 @@ suite('the management listener', () => {
     parts.defer(() => stage.remove())
     const { service } = stage
     const [, own = ''] = /"management":"([^"]+)"/.exec(service.log()) ?? []
+    // All of 127.0.0.0/8 is this machine. The API listens at every address, the management listener at one.
+    const elsewhere = (base: string): string => base.replace('//127.0.0.1:', '//127.0.0.2:')
+    assert.equal((await say(`${elsewhere(service.url)}/healthz`)).status, 200)
+    await assert.rejects(say(`${elsewhere(own)}/healthz`), { code: 'ECONNREFUSED' })
     const status = async (base: string, path: string): Promise<number> => (await say(base + path)).status
     const paths = ['/healthz', '/readyz', '/metrics', '/console/login', '/admin/overview', '/lite/users', '/docs']
     assert.deepEqual(await Promise.all(paths.map((path) => status(own, path))), [200, 200, 200, 200, 401, 404, 404])
