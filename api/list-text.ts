@@ -1,22 +1,29 @@
 /** Prints long lists without paging in steps, and yields to the event loop between two steps. */
-import { yieldToLoop } from '../engine/index.ts'
+import { createFairQueue, yieldToLoop } from '../engine/index.ts'
 import { type Call, JsonText } from './route.ts'
 
 /** Items of one step. */
 export const listStep = 50
+
+/** Two lists are made at a time, and a third one for a developer who has none of them. Developers take turns. */
+const lists = createFairQueue({ places: 2 })
 
 /** `stepsOf` makes the steps of an array. */
 export async function listText(
   call: Call,
   steps: Iterable<readonly object[]> | AsyncIterable<readonly object[]>,
 ): Promise<JsonText> {
+  const { developer, signal } = call
   const texts: string[] = []
-  await yieldToLoop()
-  for await (const step of steps) {
-    for (const view of step) texts.push(JSON.stringify(view))
-    call.signal.throwIfAborted()
+  const make = async (): Promise<void> => {
     await yieldToLoop()
+    for await (const step of steps) {
+      for (const view of step) texts.push(JSON.stringify(view))
+      signal.throwIfAborted()
+      await yieldToLoop()
+    }
   }
+  await lists.run({ developerId: developer.id, key: '', urgent: false }, make, signal)
   return new JsonText(`[${texts.join()}]`)
 }
 

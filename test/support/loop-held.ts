@@ -7,18 +7,20 @@ export interface HeldLoop<T> {
   readonly ms: number
 }
 
+/** Processor time of this thread so far, in milliseconds. */
+export function threadMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
+}
+
 export async function holdOf<T>(work: () => Promise<T>): Promise<HeldLoop<T>> {
-  const used = (): number => {
-    const { user, system } = process.threadCpuUsage()
-    return (user + system) / 1000
-  }
   let [ms, over] = [0, false]
   await turn()
-  let before = used()
+  let before = threadMs()
   const watching = (async () => {
     while (!over) {
       await turn()
-      const now = used()
+      const now = threadMs()
       ms = Math.max(ms, now - before)
       before = now
     }
@@ -26,7 +28,7 @@ export async function holdOf<T>(work: () => Promise<T>): Promise<HeldLoop<T>> {
   try {
     const value = await work()
     await turn()
-    return { value, ms: Math.max(ms, used() - before) }
+    return { value, ms: Math.max(ms, threadMs() - before) }
   } finally {
     over = true
     await watching
