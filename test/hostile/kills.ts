@@ -1,47 +1,98 @@
 /** SIGKILL in the middle of the work of a process, thirty times, each time at another moment. */
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { endsWithUs } from '../support/orphans.ts'
 
+/** The kills that have to meet each work under way. */
 export const kills = 30
 
-export interface Ended {
-  readonly killed: boolean
-  /** From the first line that it printed to its end. */
-  readonly tookMs: number
-  readonly output: string
+/** Rounds for as many kills, at most. */
+export const mostRounds = 3 * kills
+
+/**
+ * The last line of a program whose work is done. Before it, the program prints a line after each step of its work, the
+ * first of them when something has been written.
+ */
+export const doneLine = 'done'
+
+const root = join(import.meta.dirname, '../..')
+
+/** For the code of a program: the module of a file of this checkout. */
+export function imported(file: string): string {
+  return `await import(${JSON.stringify(pathToFileURL(join(root, file)).href)})`
 }
 
-/** Runs Node with these arguments; kills it so many ms after its first line, if it has not ended by then. */
-export async function runAndKill(args: readonly string[], afterMs: number): Promise<Ended> {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  const disown = endsWithUs(() => child.kill('SIGKILL'))
-  const closed = once(child, 'close')
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  await Promise.race([once(child.stdout, 'data'), closed])
-  const began = performance.now()
-  await Promise.race([pause(Math.min(afterMs, 60_000)), closed])
-  child.kill('SIGKILL')
-  await closed
-  disown()
-  return { killed: child.signalCode === 'SIGKILL', tookMs: performance.now() - began, output }
+/** The time of a kill: so many ms after the program has printed so many lines. */
+export interface Moment {
+  readonly lines: number
+  readonly afterMs: number
+}
+
+export interface Ended {
+  /** Killed between the first line and `doneLine`. */
+  readonly underWay: boolean
+  readonly isDone: boolean
+  /** The time of each line of stdout, in ms. */
+  readonly times: readonly number[]
 }
 
 /**
- * Calls `round` until it has been killed thirty times, with moments that are spread over the time that it takes when
- * nobody kills it. A round that ends before its moment does not count, and shows how long a round takes by now.
+ * Runs a program; kills it at the moment, if it has not ended by then. null: does not kill it. Rejects when the program
+ * ends by itself, and its work is not done.
  */
-export async function killSpread(round: (afterMs: number) => Promise<Ended>): Promise<void> {
-  const whole = await round(Infinity)
-  if (whole.killed) throw new Error(`it does not end:\n${whole.output}`)
-  let { tookMs } = whole
-  let killed = 0
-  for (let number = 0; killed < kills; number += 1) {
-    if (number === 3 * kills) throw new Error(`${kills} kills wanted, ${killed} made: it ends too soon`)
-    const ended = await round((tookMs * (number % kills)) / kills)
-    if (ended.killed) killed += 1
-    else tookMs = ended.tookMs
+export async function runAndKill(code: string, moment: Moment | null): Promise<Ended> {
+  const args = ['--input-type=module', '--eval', code]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000 })
+  const disown = endsWithUs(() => child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  const reached = Promise.withResolvers<undefined>()
+  const times: number[] = []
+  let [printed, errors] = ['', '']
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()))
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString()
+    while (times.length < printed.split('\n').length - 1) times.push(performance.now())
+    if (moment !== null && times.length >= moment.lines) reached.resolve(undefined)
+  })
+  await Promise.race([reached.promise, closed])
+  if (moment !== null) {
+    await Promise.race([pause(moment.afterMs), closed])
+    child.kill('SIGKILL')
+  }
+  await closed
+  disown()
+  const isDone = printed.endsWith(`${doneLine}\n`)
+  if (!isDone && child.signalCode !== 'SIGKILL') throw new Error(`it ended before its work did:\n${printed}${errors}`)
+  return { underWay: !isDone, isDone, times }
+}
+
+function gapsBetween(times: readonly number[]): number[] {
+  return times.slice(1).map((time, index) => time - (times[index] ?? time))
+}
+
+/** The moment of a round: after each line in turn, and each time at another part of the gap to the next one. */
+function momentOf(round: number, gaps: readonly number[]): Moment {
+  const lines = (round % gaps.length) + 1
+  const rounds = Math.ceil(kills / gaps.length)
+  const turn = Math.floor(round / gaps.length) % rounds
+  return { lines, afterMs: ((gaps[lines - 1] ?? 0) * (turn + 0.5)) / rounds }
+}
+
+/**
+ * Calls `round` until thirty kills have met the work under way, with moments that are spread over all of its steps. The
+ * first round is not killed. Each round shows how long the steps that it has done take by now.
+ */
+export async function killSpread(round: (moment: Moment | null) => Promise<Ended>): Promise<void> {
+  const gaps = gapsBetween((await round(null)).times)
+  assert(gaps.length > 0, 'the program prints a line for each step, and one at its end')
+  for (let number = 0, met = 0; met < kills; number += 1) {
+    assert(number < mostRounds, `${kills} kills under way wanted, ${met} made: the work ends too soon`)
+    const { underWay, times } = await round(momentOf(number, gaps))
+    for (const [index, gap] of gapsBetween(times).entries()) gaps[index] = gap
+    if (underWay) met += 1
   }
 }
