@@ -4,7 +4,7 @@
  *
  * Keys of a live message: `f:<folderId>` for each folder that holds it, `d` when it is flagged \Deleted anywhere,
  * `t:<threadId>`, `a` when it has attachments, and for each of from, to, cc and bcc `<field>:<address>`,
- * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A message to thousands of people has `+`, and its
+ * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A message to thousands of people has its
  * further addresses as the lines of few long keys. A query is a conjunction of disjunctions of keys, with conditions
  * on subject, dates and ids.
  */
@@ -61,50 +61,73 @@ function threadKey(threadId: string): string {
 /** From so many address keys of a message on, further addresses are folded: first are senders, then To, Cc, Bcc. */
 export const mostAddressKeys = 1000
 
-/** The key of messages with folded keys: `+<message id>:<field>` and a line for each address, some 2,000 characters. */
-export const wideKey = '+'
+/** The key of messages with folded addresses of a field. Their folded keys are `+<field>:` with a line for each. */
+export function wideKey(field: AddressField): string {
+  return `+${field}`
+}
+
 const foldedLength = 2000
 
-function foldedKeys(messageId: string, field: AddressField, addresses: readonly Address[]): string[] {
+/** The wide key, and keys of some 2,000 characters; none without addresses. */
+function foldedKeys(field: AddressField, addresses: readonly Address[]): string[] {
   const folded: string[] = []
   for (const { email } of addresses) {
     const address = foldCase(email.trim())
+    if (address === '') continue
     const line = address.includes('@') ? `${address}\n` : `@${address}\n`
     const last = folded.at(-1)
-    if (last === undefined || last.length > foldedLength) folded.push(`${wideKey}${messageId}:${field}\n${line}`)
+    if (last === undefined || last.length > foldedLength) folded.push(`${wideKey(field)}:\n${line}`)
     else folded[folded.length - 1] = last + line
   }
-  return folded
+  return folded.length === 0 ? [] : [wideKey(field), ...folded]
 }
 
-/** What a folded key contains that matches one of the address keys: a field's name, and one of the texts behind it. */
-export function foldedTexts(keys: readonly string[]): (readonly [field: string, texts: readonly string[]])[] {
-  const fieldOf = (key: string): string => key.slice(0, key.indexOf(':'))
-  return [...Map.groupBy(keys, fieldOf)].map(([field, own]) => {
-    const terms = own.map((key) => `${key.slice(field.length + 1)}\n`)
-    return [`:${field}`, terms.flatMap((term) => (term.startsWith('@') ? [term, `.${term.slice(1)}`] : [`\n${term}`]))]
+/** By field: a folded key matches that contains one of the texts. */
+export type FoldedTexts = readonly (readonly [field: AddressField, texts: readonly string[]])[]
+
+/** Of the address keys among these alternatives of a query. */
+export function foldedTexts(keys: readonly string[]): FoldedTexts {
+  return addressFields.flatMap((field) => {
+    const own = keys.filter((key) => key.startsWith(`${field}:`)).map((key) => `${key.slice(field.length + 1)}\n`)
+    const texts = own.flatMap((term) => (term.startsWith('@') ? [term, `.${term.slice(1)}`] : [`\n${term}`]))
+    return texts.length === 0 ? [] : [[field, texts] as const]
   })
 }
 
-/** Whether these alternatives of a query are address keys. */
-export function areAddresses([first = '']: readonly string[]): boolean {
-  return addressFields.some((field) => first.startsWith(`${field}:`))
+/** By group of alternatives (`groupName`): the messages that match by folded addresses. */
+export type WideMatches = ReadonlyMap<string, readonly string[]>
+
+export function groupName(keys: readonly string[]): string {
+  return keys.join('\n')
 }
 
-export type KeyFacts = Pick<MessageRecord, 'id' | 'threadId' | 'attachments' | 'addresses'>
+/** `find` is asked for each group of a query that names addresses. */
+export async function wideMatches(
+  query: MessageQuery,
+  find: (texts: FoldedTexts) => Promise<readonly string[]>,
+): Promise<WideMatches> {
+  const matches = new Map<string, readonly string[]>()
+  for (const keys of queryKeys(query).all) {
+    const texts = foldedTexts(keys)
+    const ids = texts.length === 0 ? [] : await find(texts)
+    if (ids.length > 0) matches.set(groupName(keys), ids)
+  }
+  return matches
+}
+
+export type KeyFacts = Pick<MessageRecord, 'threadId' | 'attachments' | 'addresses'>
 
 /** The keys of the facts, which never change. `most`: the number of address keys from which addresses are folded. */
-function factKeys({ id, threadId, attachments, addresses }: KeyFacts, most: number): string[] {
+function factKeys({ threadId, attachments, addresses }: KeyFacts, most: number): string[] {
   const keys = new Set<string>()
   const folded = addressFields.flatMap((field) => {
     const rest = addresses[field].findIndex((one) => {
       for (const key of addressKeys(field, one)) keys.add(key)
       return keys.size >= most
     })
-    return rest < 0 ? [] : foldedKeys(id, field, addresses[field].slice(rest + 1))
+    return rest < 0 ? [] : foldedKeys(field, addresses[field].slice(rest + 1))
   })
-  const facts = [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys]
-  return folded.length === 0 ? facts : [...facts, wideKey, ...folded]
+  return [threadKey(threadId), ...(attachments.length > 0 ? [attachmentKey] : []), ...keys, ...folded]
 }
 
 /** The fields that a step reads and changes. They are small, however large the message is. */
@@ -173,10 +196,6 @@ export function queryKeys(query: MessageQuery) {
   if (query.hasAttachments === true) all.push([attachmentKey])
   if (query.folderId !== undefined) all.push([folderKey(query.folderId)])
   return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }
-}
-
-export function namesAddresses(query: MessageQuery): boolean {
-  return queryKeys(query).all.some(areAddresses)
 }
 
 /** Only a message with one of these keys can have a hidden placement. */

@@ -178,7 +178,10 @@ const compared: Readonly<Record<string, readonly string[]>> = {
   'users.list by email': ['_id'],
   'users.list by status': ['_id'],
   'accounts.listByUser by status': ['status'],
-  'messages.list by all': ['subjectKey'],
+  // folded addresses, of messages to thousands of people
+  'messages.list by from': ['$or'],
+  'messages.list by any address': ['$or'],
+  'messages.list by all': ['subjectKey', '$or'],
   'messages.list by subject': ['subjectKey'],
   'messages.list without attachments': ['keys'],
   'messages.list without hidden placements': ['$or'],

@@ -9,8 +9,8 @@ import type { AnyBulkWriteOperation, Document, Filter, Sort } from 'mongodb'
 import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import { byWeight } from '../batch-steps.ts'
-import { areAddresses, foldCase, foldedTexts, goneAt, hidingKeys, isLive, messageKeys } from '../rows.ts'
-import { namesAddresses, placeKeys, queryKeys, subjectNeedle, wideKey } from '../rows.ts'
+import { foldCase, goneAt, groupName, hidingKeys, isLive, messageKeys, placeKeys, queryKeys } from '../rows.ts'
+import { subjectNeedle, wideKey, wideMatches, type WideMatches } from '../rows.ts'
 import type { KeyFacts, Placed, Step } from '../rows.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
@@ -105,9 +105,9 @@ async function allKeys(
   if (changes.length === 0) return keys
   const places = new Map(changes.map(({ doc, after }) => [doc._id, after.placements]))
   const options = { ...read, projection: { threadId: 1, attachments: 1, addresses: 1 }, batchSize: 1 }
-  const rows = messages.find<Omit<KeyFacts, 'id'> & KeyDoc>({ accountId, _id: { $in: [...places.keys()] } }, options)
+  const rows = messages.find<KeyFacts & KeyDoc>({ accountId, _id: { $in: [...places.keys()] } }, options)
   for await (const { _id, ...facts } of rows)
-    keys.set(_id, messageKeys({ ...facts, id: _id, placements: places.get(_id) ?? [] }))
+    keys.set(_id, messageKeys({ ...facts, placements: places.get(_id) ?? [] }))
   return keys
 }
 
@@ -155,14 +155,16 @@ const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
 /**
  * A MessageQuery as a filter. Conditions on address, thread, attachment and folder are keys of the message (rows.ts):
  * one multikey index serves every mix of them in (sentAt, _id) order. Subject and ids are compared outside the index.
- * `wide`: the account has messages with folded keys, and the query names addresses.
  */
-function messageFilter(accountId: string, query: MessageQuery, wide = false): Filter<MessageDoc> {
+function messageFilter(accountId: string, query: MessageQuery, wide?: WideMatches): Filter<MessageDoc> {
   const { all, none } = queryKeys(query)
   const needle = subjectNeedle(query)
   const sentAt = between(query.sentFrom, query.sentUntil)
   // The narrowest condition first: the index takes its bounds from the first condition on keys.
-  const conditions = all.flatMap((keys) => (wide && areAddresses(keys) ? addressed(keys) : [{ keys: { $in: keys } }]))
+  const conditions = all.map((keys): Filter<MessageDoc> => {
+    const ids = wide?.get(groupName(keys))
+    return ids === undefined ? { keys: { $in: keys } } : { $or: [{ keys: { $in: keys } }, { _id: { $in: [...ids] } }] }
+  })
   if (none.length > 0) conditions.push({ keys: { $nin: none } })
   const hiding = hidingKeys(query)
   if (hiding.length > 0) conditions.push({ $or: [{ keys: { $nin: hiding } }, shownPlace(query)] })
@@ -176,23 +178,22 @@ function messageFilter(accountId: string, query: MessageQuery, wide = false): Fi
   }
 }
 
+/** The filter, with the messages that match by folded addresses. */
 async function filterOf(
   { collections: { messages }, read }: MongoContext,
   accountId: string,
   query: MessageQuery,
 ): Promise<Filter<MessageDoc>> {
-  const idOnly = { ...read, projection: { _id: 1 } }
-  const wide = namesAddresses(query) && (await messages.findOne({ accountId, keys: wideKey }, idOnly)) !== null
-  return messageFilter(accountId, query, wide)
-}
-
-/** One of the keys, which may be folded: the points of the first condition keep the order of the index. */
-function addressed(keys: string[]): Filter<MessageDoc>[] {
-  const folded = foldedTexts(keys).map(([field, texts]) => {
-    const one = texts.map((text) => containing(text).$regex).join('|')
-    return { keys: { $regex: `^\\+[^\n]*${field}[\\s\\S]*(${one})` } }
+  const wide = await wideMatches(query, async (fields) => {
+    const marks = fields.map(([field]) => wideKey(field))
+    const folded = fields.flatMap(([field, texts]) =>
+      texts.map((text) => ({ keys: { $regex: `^\\+${field}:[\\s\\S]*${containing(text).$regex}` } })),
+    )
+    const where = { accountId, keys: { $in: marks }, $or: folded }
+    const found = await messages.find(where, { ...read, projection: { _id: 1 } }).toArray()
+    return found.map(({ _id }) => _id)
   })
-  return [{ keys: { $in: [...keys, wideKey] } }, { $or: [{ keys: { $in: keys } }, ...folded] }]
+  return messageFilter(accountId, query, wide)
 }
 
 /** Condition: at least one placement is not hidden. */

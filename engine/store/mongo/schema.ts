@@ -11,7 +11,7 @@ import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
 import { refuseNewer, type FactName, type Facts } from '../facts.ts'
 import { noCounts } from '../folder-counts.ts'
-import { messageKeys, mostAddressKeys, wideKey } from '../rows.ts'
+import { messageKeys, mostAddressKeys } from '../rows.ts'
 import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
 import { beginning, insertMissing, openCollections } from './documents.ts'
@@ -342,9 +342,9 @@ export async function probeWrite({ meta }: Collections, room: number, now: () =>
 /** Gives each live message with `mostAddressKeys` or more the folded ones. */
 async function foldKeys(db: Db): Promise<void> {
   const { messages } = openCollections(db)
-  const wide = { live: true, [`keys.${mostAddressKeys}`]: { $exists: true }, keys: { $ne: wideKey } }
+  const wide = { live: true, [`keys.${mostAddressKeys}`]: { $exists: true } }
   for await (const doc of messages.find(wide, { batchSize: 1 })) {
-    const keys = messageKeys({ ...doc, id: doc._id })
+    const keys = messageKeys(doc)
     await messages.updateOne({ _id: doc._id, accountId: doc.accountId }, { $set: { keys }, $inc: { v: 1 } })
   }
 }

@@ -23,11 +23,13 @@ export interface LongRead extends Sql {
   readonly owner: string | Sql
   /** The rows to scan, in the order of an index; null = an index bounds the scan. */
   readonly walk: Sql | null
-  /** The same read over the first `walkedHere` rows of the walk: the answer is complete with `enough` rows. */
+  /** The most rows of the walk to scan in the main thread; absent = `walkedHere`. */
+  readonly most?: number
+  /** The same read over the first `most` rows of the walk: the answer is complete with `enough` rows. */
   readonly quick?: Sql & { readonly enough: number }
 }
 
-/** The most rows scanned in the main thread: 5 ms, or 25 ms when no page of the rows is in memory. */
+/** The most rows scanned in the main thread, with few lookups each: 5 ms, or 25 ms when no page is in memory. */
 export const walkedHere = 1000
 
 /** Whether the page ends behind so many rows that even an index scan is long. */
@@ -124,13 +126,12 @@ interface Ways {
 }
 
 async function readLong(asked: LongRead, { statements, read, readers }: Ways): Promise<unknown[]> {
-  const { owner, walk, quick } = asked
+  const { owner, walk, most = walkedHere, quick } = asked
   const run = ({ sql, values }: Sql): Tuples => statements.tuples(sql, ...values)
   const here = await read(() => {
     const found = quick === undefined ? null : run(quick)
     if (found !== null && found.length >= (quick?.enough ?? 0)) return { rows: found }
-    const isLong =
-      walk !== null && statements.tuple(`${walk.sql} LIMIT 1 OFFSET ${walkedHere}`, ...walk.values) !== undefined
+    const isLong = walk !== null && statements.tuple(`${walk.sql} LIMIT 1 OFFSET ${most}`, ...walk.values) !== undefined
     if (!isLong) return { rows: found ?? run(asked) }
     return { by: typeof owner === 'string' ? owner : String(run(owner)[0]?.[0]) }
   })

@@ -5,7 +5,7 @@
  * `maxArms` keys, are sorted.
  */
 import type { MessageQuery, Page } from '../port.ts'
-import { areAddresses, foldedTexts, hidingKeys, queryKeys, subjectNeedle, wideKey } from '../rows.ts'
+import { groupName, hidingKeys, queryKeys, subjectNeedle, type FoldedTexts, type WideMatches } from '../rows.ts'
 import { isFar, walkedHere, type LongRead } from './database.ts'
 import { conditions, type Conditions } from './keyed.ts'
 import type { Sql, Value } from './statements.ts'
@@ -14,8 +14,10 @@ const maxArms = 40
 
 const developerOf = 'SELECT developer_id FROM accounts WHERE id = ?'
 
-/** null = no message can match. `wide`: the account has messages with folded keys, and the query names addresses. */
-export function messagePage(accountId: string, query: MessageQuery, page: Page, wide = false): LongRead | null {
+const narrow: WideMatches = new Map()
+
+/** null = no message can match. */
+export function messagePage(accountId: string, query: MessageQuery, page: Page, wide = narrow): LongRead | null {
   const order = query.order === 'asc' ? 'ASC' : 'DESC'
   const source = sourceOf(accountId, query, wide)
   if (!source) return null
@@ -28,22 +30,22 @@ export function messagePage(accountId: string, query: MessageQuery, page: Page, 
       : hits(`${source.sql} ORDER BY sent_at ${order}, message_id ${order}`)
   const of = [page.limit, page.offset]
   const far = isFar(page)
-  const read = { sql, values: [...source.values, ...of], owner: { sql: developerOf, values: [accountId] } }
-  const { walk, rest } = source
+  const { walk, rest, most } = source
+  const read = { sql, values: [...source.values, ...of], owner: { sql: developerOf, values: [accountId] }, most }
   if (!far && rest?.parts.length === 0) return { ...read, walk: null }
   if (far || rest === null) return { ...read, walk }
-  const first = `${walk.sql} ORDER BY sent_at ${order}, message_id ${order} LIMIT ${walkedHere}`
+  const first = `${walk.sql} ORDER BY sent_at ${order}, message_id ${order} LIMIT ${most}`
   const inner = `SELECT w.message_id AS message_id FROM (${first}) w ${rest.join} WHERE ${rest.parts.join(' AND ')}`
   const quick = { sql: hits(inner), values: [...walk.values, ...rest.values, ...of], enough: page.limit }
   return { ...read, walk, quick }
 }
 
-export function messageCount(accountId: string, query: MessageQuery, wide = false): LongRead | null {
+export function messageCount(accountId: string, query: MessageQuery, wide = narrow): LongRead | null {
   const source = sourceOf(accountId, query, wide)
   if (!source) return null
   const from = source.kind === 'keys' ? `(${source.sql})` : `messages m WHERE ${source.sql}`
   const owner = { sql: developerOf, values: [accountId] }
-  return { sql: `SELECT count(*) FROM ${from}`, values: source.values, owner, walk: source.walk }
+  return { sql: `SELECT count(*) FROM ${from}`, values: source.values, owner, walk: source.walk, most: source.most }
 }
 
 /** `sql`: a condition on messages `m`, or a statement over the keys. */
@@ -51,19 +53,13 @@ interface Source extends Sql {
   readonly kind: 'messages' | 'keys'
   /** The rows to scan: those of the leading index. */
   readonly walk: Sql
+  /** The most rows of the walk to scan in the main thread. */
+  readonly most: number
   /** The conditions on each row of the walk; null = the walk is not in order. */
   readonly rest: (Conditions & { readonly join: string }) | null
 }
 
-function sourceOf(accountId: string, query: MessageQuery, wide: boolean): Source | null {
-  const source = indexedSource(accountId, query, wide)
-  if (source === null || !wide) return source
-  const folded = `SELECT z.sent_at, z.message_id FROM message_keys z WHERE z.account_id = ? AND z.key > '+' AND z.key < ','`
-  const { sql, values } = source.walk
-  return { ...source, walk: { sql: `${sql} UNION ALL ${folded}`, values: [...values, accountId] }, rest: null }
-}
-
-function indexedSource(accountId: string, query: MessageQuery, wide: boolean): Source | null {
+function sourceOf(accountId: string, query: MessageQuery, wide: WideMatches): Source | null {
   const { all, none } = queryKeys(query)
   if (all.some((keys) => keys.length === 0) || query.ids?.length === 0) return null
   const groups = [...all].sort((left, right) => breadth(left) - breadth(right))
@@ -71,23 +67,26 @@ function indexedSource(accountId: string, query: MessageQuery, wide: boolean): S
   const beside = (sentAt: string, id: string) => otherConditions(accountId, query, { sentAt, id, groups, none, wide })
   const join = (id: string): string => (subjectNeedle(query) === null ? '' : `CROSS JOIN messages m ON m.id = ${id}`)
   const rest = { ...beside('w.sent_at', 'w.message_id'), join: join('w.message_id') }
-  if (!driver) return fromMessages(accountId, query, beside, rest)
+  // Each row is looked up by each of the other keys.
+  const lookups = [...groups, none, hidingKeys(query)].flat().length
+  const most = Math.ceil(walkedHere / Math.max(1, lookups / 4))
+  if (!driver) return { ...fromMessages(accountId, query, beside, rest), most }
   const within = sentWithin(query, 'k.sent_at')
   const ofArm = both(within, beside('k.sent_at', 'k.message_id'))
   const arms = driver.length > maxArms ? [driver] : driver.map((key) => [key])
   const parts = arms.map((keys) =>
     keyScan(accountId, keys, ofArm, { join: join('k.message_id'), distinct: keys.length > 1 }),
   )
-  if (wide && areAddresses(driver)) {
-    const folded = foldedIn(accountId, 'k.message_id', driver)
-    parts.push(keyScan(accountId, [wideKey], both(ofArm, folded), { join: join('k.message_id') }))
-  }
+  const ids = wide.get(groupName(driver))
+  if (ids !== undefined)
+    parts.push(amongIds(accountId, ids, both(sentWithin(query, 'm.sent_at'), beside('m.sent_at', 'm.id'))))
   return {
     kind: 'keys',
+    most,
     sql: parts.map((part) => part.sql).join(' UNION '),
     values: parts.flatMap((part) => part.values),
     walk: keyScan(accountId, driver, within),
-    rest: driver.length === 1 || (arms.length > 1 && rest.parts.length === 0) ? rest : null,
+    rest: wide.size === 0 && (driver.length === 1 || (arms.length > 1 && rest.parts.length === 0)) ? rest : null,
   }
 }
 
@@ -108,13 +107,26 @@ function keyScan(
   }
 }
 
-/** The condition that an address of the message matches one of the keys, and is folded (rows.ts). */
-function foldedIn(accountId: string, id: string, keys: readonly string[]): Conditions {
-  const terms = foldedTexts(keys).flatMap(([field, texts]) => texts.map((text) => [`${field}\n`, text]))
-  const condition = `EXISTS (SELECT 1 FROM message_keys z CROSS JOIN json_each(?) WHERE z.account_id = ?
-    AND z.key > '+' || ${id} || ':' AND z.key < '+' || ${id} || ';'
-    AND instr(z.key, json_each.value ->> 0) > 0 AND instr(z.key, json_each.value ->> 1) > 0)`
-  return { parts: [condition], values: [JSON.stringify(terms), accountId] }
+/** (sent_at, message_id) of those among these messages that match. */
+function amongIds(accountId: string, ids: readonly string[], beside: Conditions): Sql {
+  const where = ['m.id IN (SELECT value FROM json_each(?))', '+m.account_id = ?', 'm.live = 1', ...beside.parts]
+  return {
+    sql: `SELECT m.sent_at AS sent_at, m.id AS message_id FROM messages m WHERE ${where.join(' AND ')}`,
+    values: [JSON.stringify(ids), accountId, ...beside.values],
+  }
+}
+
+/** The ids of messages with a folded key that contains one of its field's texts; long with many pairs of both. */
+export function foldedMatches(accountId: string, texts: FoldedTexts): LongRead {
+  const pairs = `message_keys z CROSS JOIN json_each(?) WHERE z.account_id = ? AND z.key > ? AND z.key < ?`
+  const each = (select: string, condition = '') => texts.map(() => `SELECT ${select} FROM ${pairs} ${condition}`)
+  const values = texts.flatMap(([field, own]) => [JSON.stringify(own), accountId, `+${field}:`, `+${field};`])
+  return {
+    sql: each('json_quote(z.message_id)', 'AND instr(z.key, json_each.value) > 0').join(' UNION '),
+    values,
+    owner: { sql: developerOf, values: [accountId] },
+    walk: { sql: each('1').join(' UNION ALL '), values },
+  }
 }
 
 function both(one: Conditions, other: Conditions): Conditions {
@@ -140,7 +152,7 @@ function fromMessages(
   query: MessageQuery,
   beside: (sentAt: string, id: string) => Conditions,
   rest: Source['rest'],
-): Source {
+): Omit<Source, 'most'> {
   const { ids } = query
   // with few ids, the + keeps the planner off the account's index
   const own = ids
@@ -168,7 +180,7 @@ interface Beside {
   readonly id: string
   readonly groups: readonly (readonly string[])[]
   readonly none: readonly string[]
-  readonly wide: boolean
+  readonly wide: WideMatches
 }
 
 /** The conditions other than the leading keys and the dates. */
@@ -187,8 +199,9 @@ function otherConditions(
     `EXISTS (SELECT 1 FROM message_keys x WHERE x.account_id = ? AND x.key IN (${keys.map(() => '?').join()})
       AND x.sent_at = ${sentAt} AND x.message_id = ${id})`
   for (const keys of groups) {
-    const folded = wide && areAddresses(keys) ? foldedIn(accountId, id, keys) : { parts: [], values: [] }
-    add(`(${[probe(keys), ...folded.parts].join(' OR ')})`, accountId, ...keys, ...folded.values)
+    const ids = wide.get(groupName(keys))
+    const among = ids === undefined ? '' : ` OR ${id} IN (SELECT value FROM json_each(?))`
+    add(`(${probe(keys)}${among})`, accountId, ...keys, ...(ids === undefined ? [] : [JSON.stringify(ids)]))
   }
   if (none.length > 0) add(`NOT ${probe(none)}`, accountId, ...none)
   const hiding = hidingKeys(query)

@@ -3,9 +3,9 @@ import { pickedReads } from '../aggregates.ts'
 import { countChange, type CountChanges } from '../folder-counts.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord, Place, Placement } from '../records.ts'
-import { isLive, liesAt, messageKeys, namesAddresses, placeKeys, wideKey } from '../rows.ts'
+import { isLive, liesAt, messageKeys, placeKeys, wideMatches, type WideMatches } from '../rows.ts'
 import type { Database, LongRead } from './database.ts'
-import { messageCount, messagePage } from './message-query.ts'
+import { foldedMatches, messageCount, messagePage } from './message-query.ts'
 import type { Statements, Tuple } from './statements.ts'
 import { tables } from './tables.ts'
 
@@ -23,7 +23,6 @@ export const messageLookups = {
   gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?+0',
   attachments: `SELECT coalesce(sum(m.attachments), 0) FROM message_keys k CROSS JOIN messages m ON m.id = k.message_id
     WHERE k.account_id = ? AND k.key = 'a'`,
-  wide: `SELECT 1 FROM message_keys WHERE account_id = ? AND key = '${wideKey}' LIMIT 1`,
   newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0',
   several: 'SELECT doc FROM messages WHERE id IN (SELECT value FROM json_each(?))',
   everywhere: `SELECT m.doc FROM accounts a CROSS JOIN messages m ON m.account_id = a.id
@@ -56,9 +55,8 @@ function attachmentCount(accountId: string): LongRead | null {
 
 const allAccounts = { sql: 'SELECT id FROM accounts', values: [] }
 
-/** Whether a message of the account has folded keys, and the query asks for them. */
-function hasWide(db: Database, accountId: string, query: MessageQuery): Promise<boolean> | boolean {
-  return namesAddresses(query) && db.read(() => db.tuple(messageLookups.wide, accountId) !== undefined)
+function wideIn(db: Database, accountId: string, query: MessageQuery): Promise<WideMatches> {
+  return wideMatches(query, async (texts) => (await db.readLong(foldedMatches(accountId, texts))) as string[])
 }
 
 export function createMessages(db: Database): MessageStore {
@@ -76,11 +74,11 @@ export function createMessages(db: Database): MessageStore {
     return mail.length > 0 ? mail : lookUp(byHostedId, accountId, reference, limit)
   }
   const list = async (accountId: string, query: MessageQuery, page: Page) => {
-    const read = messagePage(accountId, query, page, await hasWide(db, accountId, query))
+    const read = messagePage(accountId, query, page, await wideIn(db, accountId, query))
     return read ? ((await db.readLong(read)) as MessageRecord[]) : []
   }
   const count = async (accountId: string, query: MessageQuery) =>
-    numberOf(db, messageCount(accountId, query, await hasWide(db, accountId, query)))
+    numberOf(db, messageCount(accountId, query, await wideIn(db, accountId, query)))
   return {
     list,
     ...pickedReads(list),
