@@ -87,8 +87,8 @@ section 'test/hostile'
 MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts' "${untimed[@]/#/!}"
 
 section 'test/hostile on MongoDB: what is read from the store, or written to it'
-# The others are about sockets, mail servers, parsers and pages; failing-writes, kills-of-migrations, kills-of-stores and
-# many-messages take both stores.
+# The others are about sockets, mail servers, parsers, pages, or what the embedded store alone has (large-lists: reader
+# threads); failing-writes, kills-of-migrations, kills-of-stores and many-messages take both stores.
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone \
   'test/hostile/{call-log,event-streams,large-lists-by-api,recipients,stored-limits}.test.ts'
 

@@ -63,7 +63,7 @@ suite('very many connections', () => {
     await until('a place is free', () => isServed(stage))
   })
 
-  test('with half of a call each: health is told all the while, and a developer is served when they end', async () => {
+  test('with half of a call each: health is told within seconds, and a developer is served when they end', async () => {
     await using parts = new AsyncDisposableStack()
     const stage = await openStage({ env: { MAILROOM_CONNECTIONS_MAX: '50', MAILROOM_REQUEST_TIMEOUT: '5s' } })
     parts.defer(() => stage.remove())

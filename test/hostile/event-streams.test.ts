@@ -9,7 +9,7 @@ import { openEventStream, type EventStream } from '../support/event-stream.ts'
 import { apiKey, apiSecret } from '../support/service.ts'
 import { holdOf } from '../support/loop-held.ts'
 import { until } from '../support/until.ts'
-import { beside } from './bystanders.ts'
+import { assertShort, beside } from './bystanders.ts'
 import { basicOf } from './stranger.ts'
 
 const authorization = basicOf(apiKey, apiSecret)
@@ -37,7 +37,7 @@ suite('very many event streams', () => {
       return stream
     }
     const streams: EventStream[] = []
-    await beside(service, async () => {
+    const waits = await beside(service, async () => {
       for (const user of users) for (let n = 0; n < 16 && streams.length < 200; n += 1) streams.push(await open(user))
       assert.deepEqual([...new Set(streams.map(({ status }) => status))], [200])
       for (const [user, words] of [
@@ -50,6 +50,7 @@ suite('very many event streams', () => {
         await until('its words', () => words.test(refused.text))
       }
     })
+    assertShort(waits, streams.length)
     streams[0]?.close()
     await until('a place is free', async () => (await open(users[0])).status === 200)
   })

@@ -82,7 +82,12 @@ suite('files of strangers', () => {
     assert.equal((await get(own)).status, 200)
     const [path = '', expires = '', signed = ''] = own.split(/[?&]/)
     const spellings = [
-      ...[own.replace('/0?', '/00?'), own.replace('expires=', 'expires=0'), own.replace('s=', 's=%2B')],
+      ...[
+        own.replace('/0?', '/00?'),
+        own.replace('expires=', 'expires=0'),
+        own.replace('expires=', 'expires=+'),
+        own.replace('s=', 's=%2B'),
+      ],
       ...[`${path}?${signed}&${expires}`, `${own}&x=1`, `${path}?x=1&${expires}&${signed}`, `${own}&`],
       ...[`${path}?&${expires}&${signed}`, `${path}?${expires}&${expires}&${signed}`, `${own}&${signed}`],
       ...[own.replace('/0?', '/0/?'), own.replace('/0?', '/%30?'), own.replace('expires=1', 'expires=%31')],
