@@ -5076,15 +5076,15 @@ export interface operations {
                 delimiter?: string;
                 /** @description only messages whose subject holds this text, in upper or lower case */
                 subject?: string;
-                /** @description only messages with one of these email addresses in any of From, To, Cc and Bcc; comma-separated list */
+                /** @description only messages with one of these email addresses in any of From, To, Cc and Bcc */
                 email?: string;
-                /** @description only messages with one of these email addresses in To; comma-separated list */
+                /** @description only messages with one of these email addresses in To */
                 to?: string;
-                /** @description only messages with one of these email addresses in From; comma-separated list */
+                /** @description only messages with one of these email addresses in From */
                 from?: string;
-                /** @description only messages with one of these email addresses in Cc; comma-separated list */
+                /** @description only messages with one of these email addresses in Cc */
                 cc?: string;
-                /** @description only messages with one of these email addresses in Bcc; comma-separated list */
+                /** @description only messages with one of these email addresses in Bcc */
                 bcc?: string;
                 /** @description only messages sent at this time or before: Unix timestamp in seconds */
                 date_before?: number;
@@ -5152,15 +5152,15 @@ export interface operations {
                 delimiter?: string;
                 /** @description only messages whose subject holds this text, in upper or lower case */
                 subject?: string;
-                /** @description only messages with one of these email addresses in any of From, To, Cc and Bcc; comma-separated list */
+                /** @description only messages with one of these email addresses in any of From, To, Cc and Bcc */
                 email?: string;
-                /** @description only messages with one of these email addresses in To; comma-separated list */
+                /** @description only messages with one of these email addresses in To */
                 to?: string;
-                /** @description only messages with one of these email addresses in From; comma-separated list */
+                /** @description only messages with one of these email addresses in From */
                 from?: string;
-                /** @description only messages with one of these email addresses in Cc; comma-separated list */
+                /** @description only messages with one of these email addresses in Cc */
                 cc?: string;
-                /** @description only messages with one of these email addresses in Bcc; comma-separated list */
+                /** @description only messages with one of these email addresses in Bcc */
                 bcc?: string;
                 /** @description only messages sent at this time or before: Unix timestamp in seconds */
                 date_before?: number;

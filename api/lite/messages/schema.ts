@@ -136,7 +136,7 @@ const fewAddresses = documented(
 )
 
 const addressList = (where: string) =>
-  optional(fewAddresses, `only messages with one of these email addresses ${where}; comma-separated list`)
+  optional(fewAddresses, `only messages with one of these email addresses ${where}`)
 
 export const listQuery = z.object({
   delimiter,

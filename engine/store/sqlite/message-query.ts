@@ -77,6 +77,8 @@ function sourceOf(accountId: string, query: MessageQuery, wide: WideMatches): So
   const parts = arms.map((keys) =>
     keyScan(accountId, keys, ofArm, { join: join('k.message_id'), distinct: keys.length > 1 }),
   )
+  const walk = keyScan(accountId, driver, within)
+  const named = 'SELECT 0, value FROM json_each(?)'
   const ids = wide.get(groupName(driver))
   if (ids !== undefined)
     parts.push(amongIds(accountId, ids, both(sentWithin(query, 'm.sent_at'), beside('m.sent_at', 'm.id'))))
@@ -85,7 +87,10 @@ function sourceOf(accountId: string, query: MessageQuery, wide: WideMatches): So
     most,
     sql: parts.map((part) => part.sql).join(' UNION '),
     values: parts.flatMap((part) => part.values),
-    walk: keyScan(accountId, driver, within),
+    walk:
+      ids === undefined
+        ? walk
+        : { sql: `${walk.sql} UNION ALL ${named}`, values: [...walk.values, JSON.stringify(ids)] },
     rest: wide.size === 0 && (driver.length === 1 || (arms.length > 1 && rest.parts.length === 0)) ? rest : null,
   }
 }

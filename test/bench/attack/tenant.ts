@@ -33,6 +33,8 @@ function authorizationOf({ key, secret }: Stage): string {
   return `Authorization: ${basicOf(key, secret)}`
 }
 
+const fiveThousand = Array.from({ length: 5000 }, (_, n) => `aab${n}@host${n}.mallory.example`).join(',\r\n ')
+
 const filters: Attack = async (stage) => {
   const { id, email } = await userAt(stage, 'filters')
   const callback_url = `http://127.0.0.1:${await freePort()}/nobody`
@@ -42,10 +44,9 @@ const filters: Attack = async (stage) => {
     const filter_to = Array.from({ length: 263 }, (_, k) => `*a*b*${k}*`).join(',')
     await stage.client.ok('POST', `/lite/users/${id}/webhooks`, { callback_url, filter_to })
   }
-  const recipients = Array.from({ length: 5000 }, (_, n) => `aab${n}@mallory.example`).join(',\r\n ')
   await stage.repeat('filters', 3000, async () => {
     await append(stage, email, benchMail(`body-${Date.now()}`, email, 1_000_000).replaceAll('quick', 'aaaaa'))
-    await append(stage, email, mail({ to: recipients, subject: `wild ${Date.now()}` }))
+    await append(stage, email, mail({ to: fiveThousand, subject: `wild ${Date.now()}` }))
     const comments = [`Content-Type: ${'('.repeat(16_000)}`, `From: ${'('.repeat(16_000)}`]
     await append(stage, email, [...comments, `Subject: deep ${Date.now()}`, '', 'x'].join('\r\n'))
   })
@@ -138,6 +139,32 @@ const tokenLists: Attack = async (stage) => {
   )
 }
 
+/** A batch of mail to thousands of people, and a search for the last of them. */
+const wideMail: Attack = async (stage) => {
+  const { id, email } = await userAt(stage, 'wide')
+  const client = await openRawImap({ ...stage.dovecot, user: email })
+  await stage.repeat('mail to 5,000 people', 20_000, async () => {
+    for (let n = 0; n < 30; n += 1) await client.append('INBOX', [mail({ to: fiveThousand, subject: `wide ${n}` })])
+    await stage.client.list(`/lite/users/${id}/email_accounts/0/messages?to=aab999@host999.mallory.example`)
+  })
+}
+
+/** End users of many links, in many browsers. */
+const visits: Attack = async (stage) => {
+  const links: string[] = []
+  for (let n = 0; n < 20; n += 1) {
+    const made = await stage.client.ok('POST', '/lite/connect_tokens', { callback_url: 'https://app.example/done' })
+    links.push(String(made['browser_redirect_url']))
+  }
+  await stage.repeat('visits of the wizard', 2000, () =>
+    Promise.all(links.map((link, n) => say(link, { from: addressOf(100 + (n % 50)) }))),
+  )
+}
+
+/** Users are made until there may be no more. */
+const crowd: Attack = (stage) =>
+  stage.repeat('users without mail', 200, () => stage.client.ok('POST', '/lite/users', {}))
+
 const longPaths: Attack = (stage) => {
   const headers = { authorization: basicOf(stage.key, stage.secret) }
   return stage.repeat('paths of 30 kB', 500, () =>
@@ -162,6 +189,9 @@ export const tenant: readonly Attack[] = [
   endlessReceiver,
   manyValues,
   tokenLists,
+  wideMail,
+  visits,
+  crowd,
   longPaths,
   searches,
 ]
