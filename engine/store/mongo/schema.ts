@@ -344,6 +344,8 @@ async function foldKeys(db: Db): Promise<void> {
   const { messages } = openCollections(db)
   const wide = { live: true, [`keys.${mostAddressKeys}`]: { $exists: true } }
   for await (const doc of messages.find(wide, { batchSize: 1 })) {
+    // A start that died has done some of them.
+    if (doc.keys.some((key) => key.startsWith('+'))) continue
     const keys = messageKeys(doc)
     await messages.updateOne({ _id: doc._id, accountId: doc.accountId }, { $set: { keys }, $inc: { v: 1 } })
   }
