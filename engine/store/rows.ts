@@ -66,6 +66,11 @@ export function wideKey(field: AddressField): string {
   return `+${field}`
 }
 
+/** Whether the keys are of a message with folded addresses. */
+export function areWide(keys: readonly string[]): boolean {
+  return keys.some((key) => key.startsWith('+'))
+}
+
 const foldedLength = 2000
 
 /** The wide key, and keys of some 2,000 characters; none without addresses. */
@@ -82,10 +87,10 @@ function foldedKeys(field: AddressField, addresses: readonly Address[]): string[
   return folded.length === 0 ? [] : [wideKey(field), ...folded]
 }
 
-/** By field: a folded key matches that contains one of the texts. */
+/** Texts by field: a folded key that contains a text of its field matches. */
 export type FoldedTexts = readonly (readonly [field: AddressField, texts: readonly string[]])[]
 
-/** Of the address keys among these alternatives of a query. */
+/** The texts of the address keys among these alternatives of a query. */
 export function foldedTexts(keys: readonly string[]): FoldedTexts {
   return addressFields.flatMap((field) => {
     const own = keys.filter((key) => key.startsWith(`${field}:`)).map((key) => `${key.slice(field.length + 1)}\n`)

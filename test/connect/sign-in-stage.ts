@@ -23,7 +23,7 @@ interface Steps {
   begin(extra?: Json, headers?: Readonly<Record<string, string>>): Promise<Start>
   /** The URL at the provider that the wizard sends the browser to. */
   leave(start: Pick<Start, 'visitor' | 'path'>): Promise<string>
-  /** What the provider sends back: the path with its query. */
+  /** The answer of the provider: the path with its query. */
   answerOf(start: Omit<Start, 'token'>, email?: string, says?: 'yes' | 'no'): Promise<string>
 }
 

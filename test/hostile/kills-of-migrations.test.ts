@@ -134,14 +134,14 @@ await store.close()`
       await (await createSqliteStore({ path, sync: 'off' })).close()
       assert.equal(version(), migrations.length)
       const now = contents()
-      // The first one is not killed.
+      // The first start is not killed.
       assert.deepEqual(now, (whole ??= now))
       return { ...ended, underWay }
     })
   })
 })
 
-/** Of MongoDB, in which migrations change rows. */
+/** Collections of MongoDB in which migrations change rows. */
 const changed = ['accounts', 'folders', 'messages', 'contacts', 'webhooks', 'outbox'] as const
 
 /** Indexes of the first version that migrations drop. */
@@ -247,7 +247,7 @@ await (await createMongoStore({ log: { ...silentLogger, info }, ...${JSON.string
       await (await database.open()).close()
       assert.equal(await version(), mongoMigrations.length + 1)
       const now = await contents()
-      // The first one is not killed.
+      // The first start is not killed.
       assert.deepEqual(now, (whole ??= now))
       return { ...ended, underWay }
     })

@@ -67,7 +67,7 @@ suite('kill -9 of a copy: the next one makes it whole', { timeout: 600_000 }, ()
       await killSpread(async (moment) => {
         const ended = await copyTwice(target, moment)
         const copied = await allOf(() => target.transfer('source'))
-        // The first one is not killed.
+        // The first start is not killed.
         assert.deepEqual(copied, (whole ??= copied))
         await empty()
         return ended

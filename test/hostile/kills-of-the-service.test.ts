@@ -34,7 +34,7 @@ const others = 300
 
 type Work = 'append' | 'move' | 'reseal' | 'backup'
 
-/** What the mail server has done, and answers when it is told to. */
+/** Commands that the mail server has done, and answers when it is told to. */
 function createGate() {
   const [written, answered] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
   return {
@@ -231,7 +231,7 @@ suite('kill -9 of the service', () => {
       const result = results[index]
       if (result?.status !== 'rejected') return false
       if (!(result.reason instanceof TypeError)) throw result.reason
-      // It may take longer by now.
+      // The work may take longer by now.
       if (shares[work] > 0.8) tookMs[work] *= 1.2
       return work !== 'backup' || isBackupUnderWay()
     })

@@ -20,7 +20,7 @@ test(`mail to ${recipients} people, stored and listed, holds the loop for ${most
   const box = await rig.mailbox('wide', { subjects: ['Plain'] })
   const texts = Array.from({ length: mails }, (_, n) => wide(n))
   const stored = await holdOf(async () => {
-    // The mail server of the test is in this process: it takes one in a turn.
+    // The mail server of the test is in this process, and takes a mail in a turn.
     for (const text of texts) {
       rig.imap.append(box.email, 'INBOX', text)
       await turn()

@@ -187,7 +187,9 @@ async function filterOf(
   const wide = await wideMatches(query, async (fields) => {
     const marks = fields.map(([field]) => wideKey(field))
     const folded = fields.flatMap(([field, texts]) =>
-      texts.map((text) => ({ keys: { $regex: `^\\+${field}:[\\s\\S]*${containing(text).$regex}` } })),
+      texts.map((text) => ({
+        keys: { $regex: `^${containing(wideKey(field)).$regex}:[\\s\\S]*${containing(text).$regex}` },
+      })),
     )
     const where = { accountId, keys: { $in: marks }, $or: folded }
     const found = await messages.find(where, { ...read, projection: { _id: 1 } }).toArray()

@@ -11,7 +11,7 @@ import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
 import { refuseNewer, type FactName, type Facts } from '../facts.ts'
 import { noCounts } from '../folder-counts.ts'
-import { messageKeys, mostAddressKeys } from '../rows.ts'
+import { areWide, messageKeys, mostAddressKeys } from '../rows.ts'
 import { sharedSlot, slotOf } from '../slots.ts'
 import { contactDoc } from './contacts.ts'
 import { beginning, insertMissing, openCollections } from './documents.ts'
@@ -344,8 +344,8 @@ async function foldKeys(db: Db): Promise<void> {
   const { messages } = openCollections(db)
   const wide = { live: true, [`keys.${mostAddressKeys}`]: { $exists: true } }
   for await (const doc of messages.find(wide, { batchSize: 1 })) {
-    // A start that died has done some of them.
-    if (doc.keys.some((key) => key.startsWith('+'))) continue
+    // A start that died has done some messages.
+    if (areWide(doc.keys)) continue
     const keys = messageKeys(doc)
     await messages.updateOne({ _id: doc._id, accountId: doc.accountId }, { $set: { keys }, $inc: { v: 1 } })
   }

@@ -5,7 +5,8 @@
  * `maxArms` keys, are sorted.
  */
 import type { MessageQuery, Page } from '../port.ts'
-import { groupName, hidingKeys, queryKeys, subjectNeedle, type FoldedTexts, type WideMatches } from '../rows.ts'
+import { groupName, hidingKeys, queryKeys, subjectNeedle, wideKey } from '../rows.ts'
+import type { FoldedTexts, WideMatches } from '../rows.ts'
 import { isFar, walkedHere, type LongRead } from './database.ts'
 import { conditions, type Conditions } from './keyed.ts'
 import type { Sql, Value } from './statements.ts'
@@ -125,7 +126,12 @@ function amongIds(accountId: string, ids: readonly string[], beside: Conditions)
 export function foldedMatches(accountId: string, texts: FoldedTexts): LongRead {
   const pairs = `message_keys z CROSS JOIN json_each(?) WHERE z.account_id = ? AND z.key > ? AND z.key < ?`
   const each = (select: string, condition = '') => texts.map(() => `SELECT ${select} FROM ${pairs} ${condition}`)
-  const values = texts.flatMap(([field, own]) => [JSON.stringify(own), accountId, `+${field}:`, `+${field};`])
+  const values = texts.flatMap(([field, own]) => [
+    JSON.stringify(own),
+    accountId,
+    `${wideKey(field)}:`,
+    `${wideKey(field)};`,
+  ])
   return {
     sql: each('json_quote(z.message_id)', 'AND instr(z.key, json_each.value) > 0').join(' UNION '),
     values,

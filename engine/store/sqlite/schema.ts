@@ -6,7 +6,7 @@
 import { splitContact, type SummedContact } from '../contacts.ts'
 import { refuseNewer, type Facts } from '../facts.ts'
 import type { MessageRecord } from '../records.ts'
-import { foldCase, messageKeys } from '../rows.ts'
+import { areWide, foldCase, messageKeys } from '../rows.ts'
 import type { Database } from './database.ts'
 import { changeKeys, keyRows } from './messages.ts'
 import type { Statements } from './statements.ts'
@@ -191,7 +191,7 @@ function foldKeys(sql: Statements): void {
   for (const [id] of sql.tuples('SELECT id FROM messages WHERE live = 1 AND octet_length(doc) > 5000')) {
     const message = sql.doc('SELECT doc FROM messages WHERE id = ?', id ?? null) as MessageRecord
     const keys = messageKeys(message)
-    if (!keys.some((key) => key.startsWith('+'))) continue
+    if (!areWide(keys)) continue
     changeKeys(sql, keyRows.remove, message, messageKeys(message, Infinity))
     changeKeys(sql, keyRows.insert, message, keys)
   }
