@@ -9,6 +9,8 @@ import { apiKey, apiSecret } from '../support/service.ts'
 import { basicOf, say, type Heard } from './stranger.ts'
 
 const documents = ['/docs', '/openapi.json']
+const link = '/downloads/a/b/0?expires=1&signature=x'
+const pages = ['/console', '/console/login', '/connect', '/connect/unknown', '/connect/oauth2callback?state=x', link]
 
 suite('a Host that is not ours', () => {
   let stage: Stage
@@ -33,15 +35,6 @@ suite('a Host that is not ours', () => {
 
   test('that is no address by its shape alone is a 400 like another one, wherever a page or a link is made of it', async () => {
     const authorization = basicOf(apiKey, apiSecret)
-    const link = '/downloads/a/b/0?expires=1&signature=x'
-    const pages = [
-      '/console',
-      '/console/login',
-      '/connect',
-      '/connect/unknown',
-      '/connect/oauth2callback?state=x',
-      link,
-    ]
     for (const host of ['256.1.1.1', 'localhost:99999', '[:::::1]', '999999999999', '1.2.3.4.5'])
       for (const name of ['host', 'x-forwarded-host'])
         for (const path of [...pages, '/lite/users']) {
@@ -49,6 +42,15 @@ suite('a Host that is not ours', () => {
           assert.equal(status, 400, `${name}: ${host} ${path}`)
           assert.match(body, /Host: not a host name/)
         }
+  })
+
+  test('gets no page, whether a caller or a trusted proxy says it', async () => {
+    for (const name of ['host', 'x-forwarded-host'])
+      for (const path of pages) {
+        const { status, body } = await ask(path, { [name]: 'evil.example', accept: 'text/html' })
+        assert.equal(status, 400, `${name} ${path}`)
+        assert.match(body, /Host: not a name of this service/)
+      }
   })
 
   test('many names cost about what one does', async () => {
@@ -62,6 +64,14 @@ suite('a Host that is not ours', () => {
     const many = await cost((n) => `host-${n}.example`)
     // A page of its own for each name takes many times as long.
     assert(many < 5 * one + 1000, `${one} ms for one name, ${many} ms for 100`)
+  })
+
+  test('MAILROOM_HOST is a name of the service', async () => {
+    const page = () => ask('/connect/unknown', { host: '0.0.0.0', accept: 'text/html' })
+    assert.equal((await page()).status, 400)
+    await stage.service.stop()
+    await stage.service.start({ MAILROOM_HOST: '0.0.0.0' })
+    assert.equal((await page()).status, 404)
   })
 
   test('MAILROOM_PUBLIC_URL goes before all', async () => {

@@ -43,6 +43,10 @@ suite('the management listener', () => {
     const [, password = ''] = /"console":"[^"]+","shownOnce":"([^"]+)"/.exec(service.log()) ?? []
     assert.equal((await say(`${own}/console/login`, { ...login, body: `password=${password}` })).status, 303)
 
+    const foreign = await say(`${own}/console/login`, { headers: { host: 'evil.example' } })
+    assert.equal(foreign.status, 400)
+    assert.match(foreign.body, /Host: not a name of this service/)
+
     // What the image asks of itself.
     const check = /^HEALTHCHECK .*\\\n +CMD (\[.*\])$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1] ?? assert.fail()
     const [command = '', ...args] = JSON.parse(check) as string[]
