@@ -70,6 +70,10 @@ export function createConnections(settings: Settings) {
     /** Wraps the app: refuses calls over a limit. */
     guard: (app: RequestListener) => (request: IncomingMessage, response: ServerResponse) => {
       const state = states.get(request.socket) ?? { over: null, calls: 0 }
+      if (state.calls > mostPipelined) {
+        leave(request, response)
+        return
+      }
       const address = behindProxy ? clientAddress(settings, request) : ''
       state.calls += 1
       if (behindProxy) byAddress.change(address, 1)
@@ -81,9 +85,7 @@ export function createConnections(settings: Settings) {
       if (refusal === null) app(request, response)
       else {
         if (refusal !== 'pipelined') refused[refusal] += 1
-        response.setHeader('Connection', 'close')
-        const code = refusal === 'all' ? 'busy' : 'rate_limited'
-        answerError(response, new AppError(code, words[refusal], { retryAfterMs }))
+        refuse(response, refusal)
       }
     },
     get open() {
@@ -102,6 +104,20 @@ const words = {
 } as const
 
 type Refusal = keyof typeof words
+
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  response.setHeader('Connection', 'close')
+  const code = refusal === 'all' ? 'busy' : 'rate_limited'
+  answerError(response, new AppError(code, words[refusal], { retryAfterMs }))
+}
+
+/** A call behind a refusal, which ends the connection: its answer is never sent, and keeps Node from reading on. */
+function leave(request: IncomingMessage, response: ServerResponse): void {
+  response.statusCode = 429
+  response.end()
+  // Else Node makes an error with a stack for each call when the connection ends.
+  request.destroy = () => request
+}
 
 /** An error answer from outside the app. */
 export function answerError(response: ServerResponse, { status, message, retryAfterMs }: AppError): void {
