@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../../errors.ts'
 import { createFairQueue } from '../../fair-queue.ts'
-import { Threads } from '../../threads.ts'
+import { goAfterLoop, Threads } from '../../threads.ts'
 import { withinTime } from '../../waits.ts'
 import type { Sql, Tuples } from './statements.ts'
 
@@ -49,6 +49,7 @@ function isReader(data: unknown): data is ReaderThread {
 
 if (parentPort !== null && isReader(workerData)) {
   const port = parentPort
+  goAfterLoop()
   const database = new DatabaseSync(workerData.readerOf, { readOnly: true, timeout: 2000 })
   port.on('message', ({ sql, values }: Sql) => {
     try {
