@@ -51,6 +51,9 @@ export const largeLists: readonly LargeList[] = [
   list('a high offset of 2.0', 10, (_lite, v2, count) => `${v2}/messages?offset=${count - 9}`),
   list('a high offset in a folder', 10, (lite, _v2, count) => `${lite}/folders/INBOX/messages?offset=${count - 9}`),
   list('include_thread_size', 25, (_lite, v2) => `${v2}/messages?include_thread_size=1`),
+  list('include_thread_size of a thread of half the mailbox', 10, (_lite, v2, count) => {
+    return `${v2}/messages?include_thread_size=1&offset=${count - 9}`
+  }),
   list('GET /2.0/accounts/{id}', null, (_lite, v2) => v2),
   list('text that all bodies hold', 25, (lite) => `${lite}/messages?body_search_string=Hello`),
   list('threads', 25, (_lite, v2) => `${v2}/threads?limit=25`),

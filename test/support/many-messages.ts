@@ -3,7 +3,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { MongoClient } from 'mongodb'
 import { openCollections } from '../../engine/store/mongo/documents.ts'
 
-/** In the folder of that message; `from` also one of `s0@many.example` to `s999@many.example`. */
+/**
+ * In the folder of that message; `from` also one of `s0@many.example` to `s999@many.example`. The older half is one
+ * thread; each newer message is a thread of its own.
+ */
 export function copyMessages(path: string, messageId: string, count: number, prefix = ''): void {
   const database = new DatabaseSync(path)
   database.exec('PRAGMA synchronous = off; BEGIN IMMEDIATE')
@@ -13,11 +16,11 @@ export function copyMessages(path: string, messageId: string, count: number, pre
   const insert = database.prepare(`INSERT INTO messages (id, account_id, live, sent_at, attachments, email_message_id,
       hosted_message_id, subject_key, doc)
     SELECT c.id, account_id, live, sent_at + c.i, attachments, c.id, hosted_message_id, subject_key || ' ' || c.i,
-      json_set(doc, '$.id', c.id, '$.sentAt', sent_at + c.i, '$.threadId', 't' || c.i)
+      json_set(doc, '$.id', c.id, '$.sentAt', sent_at + c.i, '$.threadId', 't' || max(c.i, ${count / 2}))
     FROM copies c, messages m WHERE m.id = ?`)
   insert.run(messageId)
   const keys = database.prepare(`INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
-    SELECT k.account_id, CASE WHEN substr(k.key, 1, 2) = 't:' THEN 't:t' || c.i ELSE k.key END, k.sent_at + c.i, c.id
+    SELECT k.account_id, CASE WHEN substr(k.key, 1, 2) = 't:' THEN 't:t' || max(c.i, ${count / 2}) ELSE k.key END, k.sent_at + c.i, c.id
       FROM message_keys k, copies c WHERE k.message_id = ?1
     UNION ALL
     SELECT m.account_id, 'from:s' || (c.i % 1000) || '@many.example', m.sent_at + c.i, c.id
@@ -38,10 +41,11 @@ export async function copyMessagesOnMongo(uri: string, messageId: string, count:
   if (doc === null) throw new Error(`no message ${messageId}`)
   const copyOf = (i: number): typeof doc => {
     const id = i.toString(16).padStart(31, '0')
-    const keys = doc.keys.map((key) => (key.startsWith('t:') ? `t:t${i}` : key))
+    const threadId = `t${Math.max(i, count / 2)}`
+    const keys = doc.keys.map((key) => (key.startsWith('t:') ? `t:${threadId}` : key))
     return {
       ...doc,
-      ...{ _id: id, emailMessageId: id, threadId: `t${i}`, sentAt: doc.sentAt + i },
+      ...{ _id: id, emailMessageId: id, threadId, sentAt: doc.sentAt + i },
       ...{ subjectKey: `${doc.subjectKey} ${i}`, keys: [...keys, `from:s${i % 1000}@many.example`] },
       placements: doc.placements.map((place) => ({ ...place, uid: place.uid + i })),
     }

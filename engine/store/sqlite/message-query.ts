@@ -103,14 +103,21 @@ function keyScan(
   beside: Conditions,
   { join = '', distinct = false } = {},
 ): Sql {
-  const [first = '', ...others] = keys
-  const match = others.length === 0 ? '= ?' : 'IN (SELECT value FROM json_each(?))'
-  const where = ['k.account_id = ?', `k.key ${match}`, ...beside.parts].join(' AND ')
+  const match = oneOf('k.key', keys)
+  const where = ['k.account_id = ?', match.sql, ...beside.parts].join(' AND ')
   return {
     sql: `SELECT ${distinct ? 'DISTINCT ' : ''}k.sent_at AS sent_at, k.message_id AS message_id
       FROM message_keys k ${join} WHERE ${where}`,
-    values: [accountId, others.length === 0 ? first : JSON.stringify(keys), ...beside.values],
+    values: [accountId, ...match.values, ...beside.values],
   }
+}
+
+/** One variable for any number of values: SQLite takes 32,766 of them. */
+function oneOf(column: string, values: readonly string[]): Sql {
+  const [first = '', ...others] = values
+  return others.length === 0
+    ? { sql: `${column} = ?`, values: [first] }
+    : { sql: `${column} IN (SELECT value FROM json_each(?))`, values: [JSON.stringify(values)] }
 }
 
 /** (sent_at, message_id) of those among these messages that match. */
@@ -206,19 +213,25 @@ function otherConditions(
     parts.push(sql)
     values.push(...more)
   }
-  const probe = (keys: readonly string[]): string =>
-    `EXISTS (SELECT 1 FROM message_keys x WHERE x.account_id = ? AND x.key IN (${keys.map(() => '?').join()})
-      AND x.sent_at = ${sentAt} AND x.message_id = ${id})`
-  for (const keys of groups) {
-    const ids = wide.get(groupName(keys))
-    const among = ids === undefined ? '' : ` OR ${id} IN (SELECT value FROM json_each(?))`
-    add(`(${probe(keys)}${among})`, accountId, ...keys, ...(ids === undefined ? [] : [JSON.stringify(ids)]))
+  const probe = (keys: readonly string[]): Sql => {
+    const match = oneOf('x.key', keys)
+    const where = ['x.account_id = ?', match.sql, `x.sent_at = ${sentAt}`, `x.message_id = ${id}`].join(' AND ')
+    return { sql: `EXISTS (SELECT 1 FROM message_keys x WHERE ${where})`, values: [accountId, ...match.values] }
   }
-  if (none.length > 0) add(`NOT ${probe(none)}`, accountId, ...none)
+  for (const keys of groups) {
+    const [found, ids] = [probe(keys), wide.get(groupName(keys))]
+    const among = oneOf(id, ids ?? [])
+    if (ids === undefined) add(found.sql, ...found.values)
+    else add(`(${found.sql} OR ${among.sql})`, ...found.values, ...among.values)
+  }
+  if (none.length > 0) {
+    const found = probe(none)
+    add(`NOT ${found.sql}`, ...found.values)
+  }
   const hiding = hidingKeys(query)
   if (hiding.length > 0) {
-    const shown = shownPlace(id, query)
-    add(`(NOT ${probe(hiding)} OR ${shown.sql})`, accountId, ...hiding, ...shown.values)
+    const [found, shown] = [probe(hiding), shownPlace(id, query)]
+    add(`(NOT ${found.sql} OR ${shown.sql})`, ...found.values, ...shown.values)
   }
   const needle = subjectNeedle(query)
   if (needle !== null) add('instr(m.subject_key, ?) > 0', needle)
