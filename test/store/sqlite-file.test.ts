@@ -13,8 +13,6 @@ import type { MessageRecord } from '../../engine/store/records.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { openKeyedCollections } from '../../engine/store/sqlite/keyed.ts'
-import { createOutbox } from '../../engine/store/sqlite/outbox.ts'
 import { migrations } from '../../engine/store/sqlite/schema.ts'
 import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, developerRecord, userRecord } from './contract/records.ts'
@@ -153,23 +151,6 @@ describe('writes that share a commit', () => {
     assert.equal(await database.write(() => database.run('INSERT INTO t VALUES (9)')), 1)
     assert.equal(database.number('SELECT count(*) FROM t'), 1)
     database.close()
-  })
-
-  test('wait for the disk, but for those that a power loss may take', async () => {
-    const path = newPath()
-    const database = openDatabase(path, 'full', 50)
-    const mode = (): number => database.number('PRAGMA synchronous')
-    const [normal, full] = [1, 2]
-    assert.equal(await database.writeUnsynced(mode), normal)
-    assert.equal(await database.write(mode), full)
-    assert.deepEqual(await Promise.all([database.writeUnsynced(mode), database.write(mode)]), [full, full])
-    // Results of callbacks are of that kind.
-    await createOutbox(database, openKeyedCollections(database, Date.now)).record([])
-    assert.equal(mode(), normal)
-    database.close()
-    const loose = openDatabase(path, 'off', 50)
-    assert.equal(await loose.writeUnsynced(() => loose.number('PRAGMA synchronous')), 0)
-    loose.close()
   })
 
   test('a long queue is done in groups, in order', async () => {

@@ -2,14 +2,15 @@
  * The embedded database: one file and one connection, since the commits of a second connection would empty the page
  * cache. Reads share a read transaction until the next write: the lock of a transaction costs more than most reads.
  *
- * Writes of the same turn of the event loop share one BEGIN … COMMIT, so that the disk syncs once. Each write has its
- * own savepoint and fails alone; its promise settles after the common commit. Transactions are synchronous, so no other
- * code sees half of one.
+ * Writes of the same turn of the event loop share one BEGIN … COMMIT. Each write has its own savepoint and fails alone;
+ * its promise settles when the disk has the common commit. Transactions are synchronous, so no other code sees half of
+ * one.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
 import type { Page } from '../port.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
+import { createCheckpoints, createSyncs } from './log.ts'
 import { createReaders, type Readers } from './readers.ts'
 import { createStatements, parsedInSteps, type Sql, type Statements, type Tuples, type Value } from './statements.ts'
 
@@ -52,9 +53,11 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
   try {
     keepPrivate(path)
     connection = new DatabaseSync(path, { timeout: busyMs, enableForeignKeyConstraints: false })
-    connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync}; PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -8000; PRAGMA journal_size_limit = 67108864`)
-    return createDatabase(connection, sync, createReaders(path))
+    // A commit waits for the disk in log.ts. Only a log of 64 MB is moved into the file by a commit.
+    connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync === 'off' ? 'off' : 'normal'};
+      PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8000; PRAGMA wal_autocheckpoint = 16384;
+      PRAGMA journal_size_limit = 67108864`)
+    return createDatabase(connection, sync, path)
   } catch (error) {
     connection?.close()
     throw openError(error, path)
@@ -64,34 +67,26 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
 interface Job {
   /** Whether the commit waits for the disk, as far as the database does at all. */
   readonly synced: boolean
-  /** Does the work. Returns a function that resolves the caller's promise, to be called after the commit. */
+  /** Does the work. Returns a function that resolves the caller's promise. */
   readonly run: () => () => void
   readonly reject: (error: Error) => void
 }
 
-function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Readers) {
+function createDatabase(connection: DatabaseSync, sync: SyncMode, path: string) {
   const statements = createStatements(connection)
-  const syncFor = syncSwitch(statements, sync)
-  let queue: Job[] = []
-  const flush = (): void => {
-    const jobs = queue
-    queue = []
-    if (jobs.length === 0) return
-    const left = runGroup(connection, statements, jobs, syncFor)
-    if (left.length === 0) return
-    queue = [...left, ...queue]
-    setImmediate(flush)
+  const readers = createReaders(path)
+  const syncs = createSyncs(path)
+  const lengthOf = (): readonly [number, number] => {
+    const [, pages, moved] = statements.tuple('PRAGMA wal_checkpoint(NOOP)') ?? []
+    return [Number(pages), Number(moved)]
   }
-  const write = <T>(work: () => T, synced: boolean): Promise<T> =>
-    new Promise((resolve, reject) => {
-      if (queue.length === 0) workAsNobody(() => setImmediate(flush))
-      const owner = currentOwner()
-      const run = (): (() => void) => {
-        const value = measured(work, owner)
-        return () => resolve(value)
-      }
-      queue.push({ synced, run, reject })
-    })
+  const checkpoint = createCheckpoints(lengthOf, readers.checkpoint)
+  const commit = (jobs: readonly Job[]): Group => {
+    const group = runGroup(connection, statements, jobs)
+    checkpoint()
+    return group
+  }
+  const writes = createWrites(commit, sync === 'full' ? syncs.sync : null)
   const shareRead = readSharing(connection, statements)
   // eslint-disable-next-line @typescript-eslint/require-await -- a rejection, never a throw
   const read = async <T>(work: () => T): Promise<T> => {
@@ -107,16 +102,75 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, readers: Reade
     read,
     /** First column of every row, parsed as JSON; see LongRead. */
     readLong: (asked: LongRead) => readLong(asked, { statements, read, readers }),
-    /** Runs `work` once; a failed commit undoes it. */
-    write: <T>(work: () => T) => write(work, true),
+    /** Runs `work` once. A failed commit undoes it; after a failed sync it may be there or not. */
+    write: <T>(work: () => T) => writes.add(work, true),
     /** A write whose commit does not wait for the disk: a power loss may undo it, a crash of the process does not. */
-    writeUnsynced: <T>(work: () => T) => write(work, false),
+    writeUnsynced: <T>(work: () => T) => writes.add(work, false),
     close: (): void => {
-      while (queue.length > 0) flush()
+      writes.finish(() => {
+        if (connection.isTransaction) statements.run('COMMIT')
+        statements.run(`PRAGMA synchronous = ${sync}`)
+      })
       connection.close()
+      void syncs.close()
       void readers.close()
     },
   }
+}
+
+/**
+ * Writes wait here for a group of their own. The next group begins when the disk has the one before: a slow disk makes
+ * groups larger. `sync` = null: no write waits for the disk.
+ */
+function createWrites(commit: (jobs: readonly Job[]) => Group, sync: (() => Promise<void>) | null) {
+  let queue: Job[] = []
+  let isBusy = false
+  const run = (): Group => {
+    const jobs = queue
+    queue = []
+    const group = commit(jobs)
+    queue = [...group.left, ...queue]
+    return group
+  }
+  const next = (): void => {
+    isBusy = queue.length > 0
+    if (isBusy) setImmediate(flush)
+  }
+  const flush = (): void => {
+    const { written, isSynced } = run()
+    if (sync === null || !isSynced) {
+      resolveAll(written)
+      next()
+      return
+    }
+    const failed = (error: unknown): void => {
+      for (const { reject } of written) reject(storeError(error))
+    }
+    sync()
+      .then(() => resolveAll(written), failed)
+      .finally(next)
+  }
+  return {
+    add: <T>(work: () => T, synced: boolean): Promise<T> =>
+      new Promise((resolve, reject) => {
+        const owner = currentOwner()
+        const run = (): (() => void) => {
+          const value = measured(work, owner)
+          return () => resolve(value)
+        }
+        queue.push({ synced, run, reject })
+        if (!isBusy) workAsNobody(next)
+      }),
+    /** Runs what waits, after `prepare`: each commit itself has to wait for the disk. */
+    finish(prepare: () => void): void {
+      if (queue.length > 0) prepare()
+      while (queue.length > 0) resolveAll(run().written)
+    },
+  }
+}
+
+function resolveAll(written: readonly Written[]): void {
+  for (const { resolve } of written) resolve()
 }
 
 interface Ways {
@@ -143,16 +197,6 @@ async function readLong(asked: LongRead, { statements, read, readers }: Ways): P
   }
 }
 
-/** Between transactions: sets whether the next commit waits for the disk; such a commit syncs earlier ones too. */
-function syncSwitch(statements: Statements, sync: SyncMode): (jobs: readonly Job[]) => void {
-  let current = sync
-  return (jobs) => {
-    const wanted = sync === 'full' && !jobs.some(({ synced }) => synced) ? 'normal' : sync
-    if (wanted !== current) statements.run(`PRAGMA synchronous = ${wanted}`)
-    current = wanted
-  }
-}
-
 /** Before each read: opens a transaction unless a young one is open. */
 function readSharing(connection: DatabaseSync, statements: Statements): () => void {
   let until = 0
@@ -165,45 +209,51 @@ function readSharing(connection: DatabaseSync, statements: Statements): () => vo
   }
 }
 
-/** Runs jobs in one transaction until the time is up. Returns the jobs that are left. */
-function runGroup(
-  connection: DatabaseSync,
-  statements: Statements,
-  jobs: readonly Job[],
-  syncFor: (jobs: readonly Job[]) => void,
-): Job[] {
+interface Written {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+interface Group {
+  /** Committed. */
+  readonly written: readonly Written[]
+  readonly isSynced: boolean
+  readonly left: readonly Job[]
+}
+
+/** Runs jobs in one transaction until the time is up. */
+function runGroup(connection: DatabaseSync, statements: Statements, jobs: readonly Job[]): Group {
   const until = performance.now() + groupMs
-  const answers: (() => void)[] = []
+  const written: Written[] = []
   let done = 0
   try {
     if (connection.isTransaction) statements.run('COMMIT')
-    syncFor(jobs)
     statements.run('BEGIN IMMEDIATE')
     do {
       const job = jobs[done]
       if (!job) break
       done += 1
       // a single job needs no savepoint, which copies every changed page: a failure undoes the transaction
-      if (jobs.length === 1) answers.push(job.run())
-      else runInSavepoint(connection, statements, job, answers)
+      if (jobs.length === 1) written.push({ resolve: job.run(), reject: job.reject })
+      else runInSavepoint(connection, statements, job, written)
     } while (performance.now() < until)
     statements.run('COMMIT')
-    for (const answer of answers) answer()
-    return jobs.slice(done)
+    const isSynced = jobs.slice(0, done).some(({ synced }) => synced)
+    return { written, isSynced, left: jobs.slice(done) }
   } catch (error) {
     if (connection.isOpen && connection.isTransaction) statements.run('ROLLBACK')
     // without a BEGIN no job has run: all fail alike
     const failed = done === 0 ? jobs : jobs.slice(0, done)
     for (const job of failed) job.reject(storeError(error))
-    return jobs.slice(failed.length)
+    return { written: [], isSynced: false, left: jobs.slice(failed.length) }
   }
 }
 
 /** A failed job undoes itself; when SQLite has undone the whole transaction (disk full), the group fails too. */
-function runInSavepoint(connection: DatabaseSync, statements: Statements, job: Job, answers: (() => void)[]): void {
+function runInSavepoint(connection: DatabaseSync, statements: Statements, job: Job, written: Written[]): void {
   statements.run('SAVEPOINT job')
   try {
-    answers.push(job.run())
+    written.push({ resolve: job.run(), reject: job.reject })
   } catch (error) {
     job.reject(storeError(error))
     if (!connection.isTransaction) throw error

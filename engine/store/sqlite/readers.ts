@@ -1,6 +1,7 @@
 /**
  * Runs long reads in reader threads, so that they do not hold the event loop: at most two, and one per developer while
- * others wait. Each thread has a read-only connection and sees all committed writes. A thread runs this module, too.
+ * others wait. Each thread has a read-only connection and sees all committed writes. Checkpoints run there, too. A
+ * thread runs this module.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -13,6 +14,7 @@ import type { Sql, Tuples } from './statements.ts'
 /** The longest wait of a call. */
 const callMs = 10_000
 const placeMs = 600_000
+const checkpoint = 'checkpoint'
 
 interface ReaderThread {
   readonly readerOf: string
@@ -39,6 +41,10 @@ export function createReaders(path: string, deadlineMs = callMs) {
         throw new AppError('timeout', late)
       })
     },
+    /** Moves the pages of the log that no read needs into the file, and syncs it. */
+    checkpoint: async (): Promise<void> => {
+      await threads.ask(await threads.take(), checkpoint, AbortSignal.timeout(placeMs))
+    },
     close: () => threads.close(),
   }
 }
@@ -50,15 +56,26 @@ function isReader(data: unknown): data is ReaderThread {
 if (parentPort !== null && isReader(workerData)) {
   const port = parentPort
   goAfterLoop()
-  const database = new DatabaseSync(workerData.readerOf, { readOnly: true, timeout: 2000 })
-  port.on('message', ({ sql, values }: Sql) => {
+  const path = workerData.readerOf
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 2000 })
+  port.on('message', (task: Sql | typeof checkpoint) => {
     try {
-      const statement = database.prepare(sql)
-      statement.setReturnArrays(true)
-      port.postMessage(statement.all(...values))
+      port.postMessage(task === checkpoint ? movedLog(path) : rowsOf(database, task))
     } catch (error) {
       port.postMessage(error)
     }
   })
   port.postMessage('ready')
+}
+
+function rowsOf(database: DatabaseSync, { sql, values }: Sql): Tuples {
+  const statement = database.prepare(sql)
+  statement.setReturnArrays(true)
+  return statement.all(...values) as unknown as Tuples
+}
+
+function movedLog(path: string): Tuples {
+  using database = new DatabaseSync(path, { timeout: 2000 })
+  database.exec('PRAGMA synchronous = normal')
+  return rowsOf(database, { sql: 'PRAGMA wal_checkpoint(PASSIVE)', values: [] })
 }
