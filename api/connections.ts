@@ -27,6 +27,8 @@ const retryAfterMs = 5000
 interface ConnectionState {
   readonly over: Limit | null
   calls: number
+  /** A refusal ends it. */
+  isEnding?: true
 }
 
 export function createConnections(settings: Settings) {
@@ -69,8 +71,8 @@ export function createConnections(settings: Settings) {
     admit,
     /** Wraps the app: refuses calls over a limit. */
     guard: (app: RequestListener) => (request: IncomingMessage, response: ServerResponse) => {
-      const state = states.get(request.socket) ?? { over: null, calls: 0 }
-      if (state.calls > mostPipelined) {
+      const state: ConnectionState = states.get(request.socket) ?? { over: null, calls: 0 }
+      if (state.isEnding) {
         leave(request, response)
         return
       }
@@ -85,7 +87,7 @@ export function createConnections(settings: Settings) {
       if (refusal === null) app(request, response)
       else {
         if (refusal !== 'pipelined') refused[refusal] += 1
-        refuse(response, refusal)
+        refuse(state, response, refusal)
       }
     },
     get open() {
@@ -105,7 +107,8 @@ const words = {
 
 type Refusal = keyof typeof words
 
-function refuse(response: ServerResponse, refusal: Refusal): void {
+function refuse(state: ConnectionState, response: ServerResponse, refusal: Refusal): void {
+  state.isEnding = true
   response.setHeader('Connection', 'close')
   const code = refusal === 'all' ? 'busy' : 'rate_limited'
   answerError(response, new AppError(code, words[refusal], { retryAfterMs }))
