@@ -125,7 +125,7 @@ export async function createLocalToken(config: Config, name: string, scopes: rea
   const path = join(config.MAILROOM_DATA_DIR, 'mailroom.sqlite')
   if (!existsSync(path))
     throw new AppError('bad_request', `MAILROOM_DATA_DIR: there is no ${path}; start the service once first`)
-  const { operators, audit, close } = openOperators(path)
+  const { operators, audit, close } = await openOperators(path)
   try {
     const made = await createOperators({ store: { operators }, config }).createToken(name, scopes)
     const done = {
@@ -137,7 +137,7 @@ export async function createLocalToken(config: Config, name: string, scopes: rea
     await audit.append({ id: newId(), at: Date.now(), by: 'local', actorId: '', actorName: '', address: '', ...done })
     return made
   } finally {
-    close()
+    await close()
   }
 }
 

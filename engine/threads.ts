@@ -4,7 +4,6 @@
  * The caller bounds the number of threads.
  */
 import { once } from 'node:events'
-import { platform, setPriority } from 'node:os'
 import { type Transferable, Worker, type WorkerOptions } from 'node:worker_threads'
 import { AppError } from './errors.ts'
 
@@ -83,14 +82,6 @@ export class Threads {
     last.ref()
     return last
   }
-}
-
-/**
- * Called by a thread: the event loop goes before it where both want the processor. Linux gives each thread a priority
- * of its own; elsewhere it would be that of the process.
- */
-export function goAfterLoop(): void {
-  if (platform() === 'linux') setPriority(10)
 }
 
 /** The next message of the thread. Rejects when the thread ends before, and when the signal aborts. */

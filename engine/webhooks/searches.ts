@@ -12,7 +12,7 @@ import { AppError } from '../errors.ts'
 import { createFairQueue, type FairQueue } from '../fair-queue.ts'
 import { decodeBody, htmlText } from '../messages/bodies.ts'
 import type { BodyPartRecord, MessageRecord } from '../store/records.ts'
-import { goAfterLoop, Threads, threadStartMs } from '../threads.ts'
+import { Threads, threadStartMs } from '../threads.ts'
 import { type BodySearch, compileBodySearch, compileMatcher } from './match.ts'
 import type { Judgement, KnownFacts, MessageEvent, Rules } from './match.ts'
 import type { Target } from './targets.ts'
@@ -181,7 +181,6 @@ async function answer(task: Task): Promise<Answers[Task['kind']]> {
 // An error ends the thread, and with it the search.
 if (parentPort !== null && workerData === searchThread) {
   const port = parentPort
-  goAfterLoop()
   port.on('message', (task: Task) => void answer(task).then((found) => port.postMessage(found)))
   port.postMessage('ready')
 }

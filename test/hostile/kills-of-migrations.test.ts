@@ -110,7 +110,7 @@ await store.close()`
     }
   }
 
-  test('each step has something to do', () => {
+  test('each step has something to do', async () => {
     putBack()
     const database = openDatabase(path, 'off', 2000)
     let before = contents()
@@ -122,7 +122,7 @@ await store.close()`
       assert.notDeepEqual(then, before, `migration ${index}`)
       before = then
     }
-    database.close()
+    await database.close()
   })
 
   test('the next start ends it', { timeout: 300_000 }, async () => {

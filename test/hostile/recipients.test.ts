@@ -81,9 +81,9 @@ suite('mail to 5,000 recipients', () => {
     const db = openDatabase(join(directory, 'store.sqlite'), 'off', 1000)
     const reports: Held[] = []
     const end = watchLoop((held) => reports.push(held))
-    t.after(() => {
+    t.after(async () => {
       end()
-      db.close()
+      await db.close()
       rmSync(directory, { recursive: true })
     })
     const owner: Owner = { kind: 'account', id: 'a1' }

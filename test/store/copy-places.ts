@@ -44,7 +44,7 @@ export async function sqlitePlace(): Promise<Place> {
       await assert.rejects(opened.accounts.remove(accountId), { code: 'internal' })
       await opened.close()
       database.script('DROP TRIGGER cut')
-      database.close()
+      await database.close()
     },
     remove: () => rm(directory, { recursive: true, force: true }),
   }

@@ -26,7 +26,7 @@ describe('a removal that dies', () => {
     database = openDatabase(path, 'off', 2000)
   })
   after(async () => {
-    database.close()
+    await database.close()
     await store.close()
     rmSync(directory, { recursive: true, force: true })
   })

@@ -73,7 +73,7 @@ describe('the file', () => {
     const path = newPath()
     const whole = openDatabase(path, 'off', 50)
     await whole.write(() => whole.script(`CREATE TABLE t (a); INSERT INTO t VALUES (hex(zeroblob(20000)))`))
-    whole.close()
+    await whole.close()
     const file = await open(path, 'r+')
     await file.write(Buffer.alloc(4096, 7), 0, 4096, 4096)
     await file.close()
@@ -89,7 +89,7 @@ describe('the file', () => {
         told,
       )
     } finally {
-      damaged.close()
+      await damaged.close()
     }
   })
 
@@ -150,7 +150,7 @@ describe('writes that share a commit', () => {
     blocker.close()
     assert.equal(await database.write(() => database.run('INSERT INTO t VALUES (9)')), 1)
     assert.equal(database.number('SELECT count(*) FROM t'), 1)
-    database.close()
+    await database.close()
   })
 
   test('a long queue is done in groups, in order', async () => {
@@ -171,7 +171,7 @@ describe('writes that share a commit', () => {
       Array.from({ length: 30 }, (_, a) => a),
     )
     assert.equal(database.number('SELECT count(*) FROM t'), 30)
-    database.close()
+    await database.close()
   })
 })
 

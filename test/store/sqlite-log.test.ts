@@ -1,12 +1,13 @@
 /** The write-ahead log: writes wait for the disk, the event loop does not, and the log does not grow for ever. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { openDatabase, type SyncMode } from '../../engine/store/sqlite/database.ts'
+import { openDatabase, type Database, type SyncMode } from '../../engine/store/sqlite/database.ts'
 import { openKeyedCollections } from '../../engine/store/sqlite/keyed.ts'
 import { createOutbox } from '../../engine/store/sqlite/outbox.ts'
 import { migrate } from '../../engine/store/sqlite/schema.ts'
@@ -16,8 +17,8 @@ async function opened(t: TestContext, sync: SyncMode) {
   const directory = mkdtempSync(join(tmpdir(), 'mr-log-'))
   const path = join(directory, 'store.sqlite')
   const database = openDatabase(path, sync, 50)
-  t.after(() => {
-    database.close()
+  t.after(async () => {
+    await database.close().catch(() => undefined)
     rmSync(directory, { recursive: true })
   })
   await migrate(database, path)
@@ -25,7 +26,7 @@ async function opened(t: TestContext, sync: SyncMode) {
   return { database, path }
 }
 
-/** The disk is as slow as the caller says, and takes nothing after `fail`. */
+/** The disk is as slow as the caller says, and takes nothing while it fails. */
 async function slowDisk(t: TestContext, path: string) {
   const handle = await open(path)
   const real = Object.getPrototypeOf(handle) as FileHandle
@@ -42,10 +43,20 @@ async function slowDisk(t: TestContext, path: string) {
   return {
     hold: () => void (gate = new Promise((resolve) => (release = resolve))),
     release: () => release(),
-    fail: () => (failed = true),
+    fail: (next: boolean) => void (failed = next),
     syncs: () => syncs,
   }
 }
+
+const lengthOf = (database: Database): [pages: number, moved: number] => {
+  const [, pages, moved] = database.tuple('PRAGMA wal_checkpoint(NOOP)') ?? []
+  return [Number(pages), Number(moved)]
+}
+
+const insertPages = (database: Database, count: number): Promise<void> =>
+  database.write(() => {
+    for (let row = 0; row < count; row += 1) database.run('INSERT INTO t VALUES (?)', 'x'.repeat(4000))
+  })
 
 /** Whether it has resolved within some turns of the loop. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
@@ -92,34 +103,55 @@ suite('the write-ahead log', () => {
     assert.equal(disk.syncs(), 1)
   })
 
-  test('a write that the disk did not take is an error, and the next one is tried', async (t) => {
+  test('a write that the disk did not take is an error; after it the file is synced, then the log again', async (t) => {
     const { database, path } = await opened(t, 'full')
     const disk = await slowDisk(t, path)
-    disk.fail()
-    const write = () => database.write(() => 0)
+    const write = () => database.write(() => database.run("INSERT INTO t VALUES ('a')"))
+    disk.fail(true)
     await assert.rejects(write(), { code: 'store_unavailable', retryAfterMs: 5000 })
-    await assert.rejects(write(), { code: 'store_unavailable' })
+    disk.fail(false)
+    assert.equal(lengthOf(database)[1], 0)
+    await write()
+    const [pages, moved] = lengthOf(database)
+    assert.equal(moved, pages, 'the file has what the log may have lost')
+    assert.equal(disk.syncs(), 1)
+    await write()
     assert.equal(disk.syncs(), 2)
   })
 
   test('a thread moves it into the file, and it begins anew', async (t) => {
     const { database, path } = await opened(t, 'full')
-    const page = 'x'.repeat(4000)
-    const lengths = () => (database.tuple('PRAGMA wal_checkpoint(NOOP)') ?? []).slice(1).map(Number)
-    const insert = (rows: number) =>
-      database.write(() => {
-        for (let row = 0; row < rows; row += 1) database.run('INSERT INTO t VALUES (?)', page)
-      })
-    await insert(900)
-    assert.equal(lengths()[1], 0, 'a short log stays')
-    await insert(1500)
+    await insertPages(database, 900)
+    await insertPages(database, 1)
+    assert.equal(lengthOf(database)[1], 0, 'a short log stays')
+    await insertPages(database, 1500)
+    await insertPages(database, 1)
     await until('the log is moved', () => {
-      const [pages = 0, moved = 0] = lengths()
+      const [pages, moved] = lengthOf(database)
       return pages > 2400 && pages === moved
     })
     assert(statSync(path).size > 2400 * 4000)
-    await insert(1)
-    assert((lengths()[0] ?? 0) < 100, 'from its beginning')
-    assert.equal(await database.read(() => database.number('SELECT count(*) FROM t')), 2401)
+    await insertPages(database, 1)
+    assert(lengthOf(database)[0] < 100, 'from its beginning')
+    assert.equal(await database.read(() => database.number('SELECT count(*) FROM t')), 2403)
+  })
+
+  test('writes without a pause wait for it once it is too long', async (t) => {
+    const { database } = await opened(t, 'full')
+    let longest = 0
+    for (let group = 0; group < 60; group += 1) {
+      await Promise.all([insertPages(database, 200), insertPages(database, 200)])
+      longest = Math.max(longest, lengthOf(database)[0])
+    }
+    assert(longest < 10_000, `${longest} pages`)
+  })
+
+  test('a close moves and removes it, while threads are there', async (t) => {
+    const { database, path } = await opened(t, 'full')
+    await insertPages(database, 1200)
+    await insertPages(database, 1)
+    await database.close()
+    assert(!existsSync(`${path}-wal`))
+    assert.equal(new DatabaseSync(path).prepare('SELECT count(*) AS n FROM t').get()?.['n'], 1201)
   })
 })

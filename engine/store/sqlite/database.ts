@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { currentOwner, measured, workAsNobody } from '../../observe/loop.ts'
 import type { Page } from '../port.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
-import { createCheckpoints, createSyncs } from './log.ts'
+import { createLog, type LogLength } from './log.ts'
 import { createReaders, type Readers } from './readers.ts'
 import { createStatements, parsedInSteps, type Sql, type Statements, type Tuples, type Value } from './statements.ts'
 
@@ -75,18 +75,12 @@ interface Job {
 function createDatabase(connection: DatabaseSync, sync: SyncMode, path: string) {
   const statements = createStatements(connection)
   const readers = createReaders(path)
-  const syncs = createSyncs(path)
-  const lengthOf = (): readonly [number, number] => {
+  const lengthOf = (): LogLength => {
     const [, pages, moved] = statements.tuple('PRAGMA wal_checkpoint(NOOP)') ?? []
     return [Number(pages), Number(moved)]
   }
-  const checkpoint = createCheckpoints(lengthOf, readers.checkpoint)
-  const commit = (jobs: readonly Job[]): Group => {
-    const group = runGroup(connection, statements, jobs)
-    checkpoint()
-    return group
-  }
-  const writes = createWrites(commit, sync === 'full' ? syncs.sync : null)
+  const log = createLog({ path, lengthOf, move: readers.checkpoint })
+  const writes = createWrites((jobs) => runGroup(connection, statements, jobs), log, sync === 'full')
   const shareRead = readSharing(connection, statements)
   // eslint-disable-next-line @typescript-eslint/require-await -- a rejection, never a throw
   const read = async <T>(work: () => T): Promise<T> => {
@@ -106,23 +100,23 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, path: string) 
     write: <T>(work: () => T) => writes.add(work, true),
     /** A write whose commit does not wait for the disk: a power loss may undo it, a crash of the process does not. */
     writeUnsynced: <T>(work: () => T) => writes.add(work, false),
-    close: (): void => {
+    async close(): Promise<void> {
       writes.finish(() => {
         if (connection.isTransaction) statements.run('COMMIT')
         statements.run(`PRAGMA synchronous = ${sync}`)
       })
+      // The last connection to close moves the log into the file and removes it.
+      await Promise.allSettled([readers.close(), log.close()])
       connection.close()
-      void syncs.close()
-      void readers.close()
     },
   }
 }
 
 /**
  * Writes wait here for a group of their own. The next group begins when the disk has the one before: a slow disk makes
- * groups larger. `sync` = null: no write waits for the disk.
+ * groups larger. `isFull`: writes wait for the disk.
  */
-function createWrites(commit: (jobs: readonly Job[]) => Group, sync: (() => Promise<void>) | null) {
+function createWrites(commit: (jobs: readonly Job[]) => Group, log: ReturnType<typeof createLog>, isFull: boolean) {
   let queue: Job[] = []
   let isBusy = false
   const run = (): Group => {
@@ -132,23 +126,30 @@ function createWrites(commit: (jobs: readonly Job[]) => Group, sync: (() => Prom
     queue = [...group.left, ...queue]
     return group
   }
-  const next = (): void => {
-    isBusy = queue.length > 0
-    if (isBusy) setImmediate(flush)
-  }
-  const flush = (): void => {
-    const { written, isSynced } = run()
-    if (sync === null || !isSynced) {
+  /** null = at once. */
+  const settle = ({ written, isSynced }: Group): Promise<void> | null => {
+    if (!isFull || !isSynced) {
       resolveAll(written)
-      next()
-      return
+      return null
     }
     const failed = (error: unknown): void => {
       for (const { reject } of written) reject(storeError(error))
     }
-    sync()
-      .then(() => resolveAll(written), failed)
-      .finally(next)
+    return log.sync().then(() => resolveAll(written), failed)
+  }
+  const next = (): void => {
+    isBusy = queue.length > 0
+    if (isBusy) setImmediate(() => void flush())
+  }
+  const flush = async (): Promise<void> => {
+    try {
+      // What is empty was run by a close.
+      if (queue.length === 0) return
+      const group = run()
+      await Promise.all([settle(group), group.written.length > 0 ? log.keepShort() : null])
+    } finally {
+      next()
+    }
   }
   return {
     add: <T>(work: () => T, synced: boolean): Promise<T> =>

@@ -41,7 +41,7 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
     await facts.save('served', newId())
     return await createStore(db, path, now)
   } catch (error) {
-    db.close()
+    await db.close()
     throw error
   }
 }
@@ -53,11 +53,11 @@ const patienceMs = 5000
  * The operators and the audit trail alone, beside a process that may have the store in use: no other part of it may be
  * opened so. `bad_request` when the schema is not this Mailroom's: it is for the service to change it.
  */
-export function openOperators(path: string): Pick<Store, 'operators' | 'audit'> & { readonly close: () => void } {
+export async function openOperators(path: string): Promise<Pick<Store, 'operators' | 'audit' | 'close'>> {
   const db = openDatabase(path, 'full', patienceMs)
   const version = db.number('PRAGMA user_version')
   if (version !== migrations.length) {
-    db.close()
+    await db.close()
     const words = `${path} has schema version ${version}, not ${migrations.length}: start the service of this version once`
     throw new AppError('bad_request', words)
   }
@@ -90,9 +90,6 @@ async function createStore(db: Database, path: string, now: () => number): Promi
     tidy: removal.tidy,
     ping: (room = 0) => probeWrite(db, room, now),
     backup: (target) => backupFile(path, target),
-    close: () => {
-      db.close()
-      return Promise.resolve()
-    },
+    close: () => db.close(),
   }
 }

@@ -3,49 +3,69 @@
  * reader thread moves the pages of the log into the file.
  */
 import { open, type FileHandle } from 'node:fs/promises'
-import { setTimeout as pause } from 'node:timers/promises'
 import { AppError } from '../../errors.ts'
 
-/** Pages, as of SQLite's own checkpoints: 4 MB. */
-const mostPages = 1000
+/** 4 MB: as of SQLite's own checkpoints. */
+const longPages = 1000
+/** 32 MB: writes wait until the log is moved, since it begins anew only when no write comes meanwhile. */
+const tooLongPages = 8000
 /** Between two checkpoints: while a long read needs the log, none empties it. */
 const pauseMs = 200
 
-/** Syncs the log of this file. */
-export function createSyncs(path: string) {
+/** Pages of the log, and those of them that the file has. */
+export type LogLength = readonly [pages: number, moved: number]
+
+interface LogDeps {
+  readonly path: string
+  /** Throws within a transaction. */
+  readonly lengthOf: () => LogLength
+  /** Moves the pages that no read needs, and syncs the file. */
+  readonly move: () => Promise<LogLength>
+}
+
+export function createLog({ path, lengthOf, move }: LogDeps) {
   let file: FileHandle | null = null
+  /** After a failed sync the system holds what was lost for written: only the file is worth a sync then. */
+  let isDoubtful = false
+  let moving: Promise<void> | null = null
+  let nextMoveAt = 0
+
+  async function syncFile(): Promise<void> {
+    const [pages, moved] = await move()
+    if (pages !== moved) throw new Error('a read needs the log')
+    isDoubtful = false
+  }
+
+  async function syncLog(): Promise<void> {
+    file ??= await open(`${path}-wal`, 'r+')
+    await file.datasync()
+  }
+
+  const moved = (): void => {
+    moving = null
+    nextMoveAt = performance.now() + pauseMs
+  }
+
   return {
     /** Resolves when the disk has all that was committed before. Rejects with `store_unavailable`. */
     async sync(): Promise<void> {
       try {
-        file ??= await open(`${path}-wal`, 'r+')
-        await file.datasync()
+        if (isDoubtful) await syncFile()
+        else await syncLog()
       } catch (error) {
+        isDoubtful = true
         const words = 'the disk did not take what was written'
         throw new AppError('store_unavailable', words, { cause: error, retryAfterMs: 5000 })
       }
     },
+    /** To be called after each commit: has a long log moved. Resolves when writes may go on; null = at once. */
+    keepShort(): Promise<void> | null {
+      const [pages, inFile] = lengthOf()
+      const isTooLong = pages >= tooLongPages
+      if (pages < longPages || pages === inFile || (!isTooLong && performance.now() < nextMoveAt)) return null
+      moving ??= move().then(moved, moved)
+      return isTooLong ? moving : null
+    },
     close: async (): Promise<void> => file?.close(),
-  }
-}
-
-/**
- * Returns a function to be called after each commit: when the log is long, a thread moves it. `lengthOf`: pages of the
- * log, and those of them that the file has.
- */
-export function createCheckpoints(lengthOf: () => readonly [number, number], move: () => Promise<void>): () => void {
-  let looking = false
-  const look = async (): Promise<void> => {
-    const [pages, moved] = lengthOf()
-    if (pages < mostPages || pages === moved) return
-    await move()
-    await pause(pauseMs, undefined, { ref: false })
-  }
-  return () => {
-    if (looking) return
-    looking = true
-    // What failed is tried again after the next commit.
-    const done = (): void => void (looking = false)
-    look().then(done, done)
   }
 }

@@ -3,12 +3,14 @@
  * others wait. Each thread has a read-only connection and sees all committed writes. Checkpoints run there, too. A
  * thread runs this module.
  */
+import { platform, setPriority } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../../errors.ts'
 import { createFairQueue } from '../../fair-queue.ts'
-import { goAfterLoop, Threads } from '../../threads.ts'
+import { Threads } from '../../threads.ts'
 import { withinTime } from '../../waits.ts'
+import type { LogLength } from './log.ts'
 import type { Sql, Tuples } from './statements.ts'
 
 /** The longest wait of a call. */
@@ -42,8 +44,11 @@ export function createReaders(path: string, deadlineMs = callMs) {
       })
     },
     /** Moves the pages of the log that no read needs into the file, and syncs it. */
-    checkpoint: async (): Promise<void> => {
-      await threads.ask(await threads.take(), checkpoint, AbortSignal.timeout(placeMs))
+    checkpoint: async (): Promise<LogLength> => {
+      const answer = await threads.ask(await threads.take(), checkpoint, AbortSignal.timeout(placeMs))
+      if (answer instanceof Error) throw answer
+      const [[, pages, moved] = []] = answer as Tuples
+      return [Number(pages), Number(moved)]
     },
     close: () => threads.close(),
   }
@@ -66,6 +71,15 @@ if (parentPort !== null && isReader(workerData)) {
     }
   })
   port.postMessage('ready')
+}
+
+/** The event loop goes before this thread where both want a processor. Only Linux has a priority for each thread. */
+function goAfterLoop(): void {
+  try {
+    if (platform() === 'linux') setPriority(5)
+  } catch {
+    // The system does not let us: it is no worse than before.
+  }
 }
 
 function rowsOf(database: DatabaseSync, { sql, values }: Sql): Tuples {

@@ -101,7 +101,7 @@ export async function openSqliteTransfer(path: string, role: 'source' | 'target'
     await migrate(db, path)
     if (role === 'source') await checkWhole(db, path)
   } catch (error) {
-    db.close()
+    await db.close()
     throw error
   }
   return createTransfer({
