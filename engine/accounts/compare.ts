@@ -27,6 +27,9 @@ import {
 const newestWindow = 500
 const window = 1000
 
+/** UIDs that are compared in one turn of the event loop. */
+const step = 5000
+
 /** CONDSTORE: stores flags that changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
 export async function flagsSince(context: FolderContext, highest: string | null): Promise<void> {
   const before = cursorOf(context).highestModseq
@@ -78,6 +81,16 @@ function isTakenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderI
   return state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
 }
 
+/** How many of these no command of ours took away. */
+async function countForeign(context: FolderContext, vanished: readonly KnownUid[]): Promise<number> {
+  let count = 0
+  for (const [index, { uid }] of vanished.entries()) {
+    if (index % step === 0) await yieldToLoop()
+    if (!isTakenByUs(context, uid)) count += 1
+  }
+  return count
+}
+
 /** null = nothing to store. */
 async function flagParts(
   context: FolderContext,
@@ -109,7 +122,7 @@ export async function compareUids(context: FolderContext, exists: number): Promi
   if (unknown.length > 0) await session.noop()
   await readAgain(context, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return vanished.filter(({ uid }) => !isTakenByUs(context, uid)).length
+  return countForeign(context, vanished)
 }
 
 /**
@@ -125,7 +138,7 @@ export async function takeVanished(context: FolderContext): Promise<number> {
   const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
   if (vanished.length === 0) return 0
   await takeOut(context, vanished, exists - vanished.length)
-  return vanished.filter(({ uid }) => !isTakenByUs(context, uid)).length
+  return countForeign(context, vanished)
 }
 
 /** The differences between index and server, in the range that the index claims to know. */
@@ -137,9 +150,6 @@ interface Differences {
   /** Messages above the cursor that `exists` counts: the cursor counts them when they are read. */
   readonly unread: number
 }
-
-/** UIDs that are compared in one turn of the event loop. */
-const step = 5000
 
 /** The width of a range of UIDs with about `step` of these messages. */
 const widthOf = (from: number, below: number, messages: number): number =>

@@ -29,9 +29,9 @@ export async function readUids(session: Session, uids: readonly number[]): Promi
   const found = new Map<number, FetchedMessage>()
   const reasons = new Map<number, string>()
   await readInto({ session, found, reasons }, uids)
-  const missing = uids.filter((uid) => !found.has(uid))
+  const missing = new Set(uids.filter((uid) => !found.has(uid)))
   const poison =
-    missing.length === 0 ? [] : (await session.searchUids(toSet(missing))).filter((uid) => missing.includes(uid))
+    missing.size === 0 ? [] : (await session.searchUids(toSet([...missing]))).filter((uid) => missing.has(uid))
   if (found.size === 0 && poison.length > 0) await mustGive(session, poison)
   return {
     messages: [...found.values()].sort((a, b) => a.uid - b.uid),
@@ -44,7 +44,8 @@ const canaries = 3
 
 /** Throws `server_refused` when the server gives no message of the folder at all: nothing is quarantined then. */
 async function mustGive(session: Session, poison: readonly number[]): Promise<void> {
-  const others = (await session.searchUids('1:*')).filter((uid) => !poison.includes(uid)).slice(-canaries)
+  const newest = (await session.searchUids('1:*')).slice(-(poison.length + canaries))
+  const others = newest.filter((uid) => !poison.includes(uid)).slice(-canaries)
   const found = new Map<number, FetchedMessage>()
   for (const uid of others) {
     await readRange(session, String(uid), found)

@@ -33,6 +33,7 @@ import {
   type SyncContext,
 } from './write.ts'
 import type { Session } from './session/index.ts'
+import { joined } from './session/uids.ts'
 
 const dayMs = 86_400_000
 const forgetStep = 500
@@ -216,8 +217,8 @@ async function readListed(context: FolderContext, fresh: readonly FetchedMessage
   const { session, deps } = context
   const { uidNext } = cursorOf(context)
   const found = new Map(fresh.map((message) => [message.uid, message]))
-  const listed = await session.searchUids(`${uidNext}:*`)
-  const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
+  const listed = await joined([], await session.searchUids(`${uidNext}:*`), (uid) => uid >= uidNext)
+  const uids = await joined(listed, [...found.keys()])
   for (const page of batchesOf(deps, uids)) {
     const unread = page.filter((uid) => !found.has(uid))
     const { messages, poison } = await readUids(session, unread)

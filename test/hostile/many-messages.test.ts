@@ -10,6 +10,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { compareUids, flagsSince } from '../../engine/accounts/compare.ts'
+import { readNew } from '../../engine/accounts/sync.ts'
 import { cursorOf } from '../../engine/accounts/write.ts'
 import type { MessageStore } from '../../engine/store/port.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
@@ -175,7 +176,30 @@ suite('a folder of 1,900,000 messages', () => {
     assert(read < longestMs, `${Math.round(read)} ms for the flags of the oldest and the newest`)
   }
 
+  async function refusesToGive(t: TestContext): Promise<void> {
+    const stage = await openStage(t, { capabilities: [...fullCapabilities, 'ESEARCH'] })
+    const worker = await stage.work()
+    await worker.readAll()
+    const { id: folderId } = await stage.folder('INBOX')
+    const context = { ...worker.context, folderId }
+    const answers = searched(exists, cursorOf(context).uidValidity)
+    stage.server.hooks = {
+      command(call) {
+        if (call.name === 'UID FETCH') return { lines: [], tagged: 'OK done' }
+        const page = call.text.includes(' RETURN ') ? null : / SEARCH UID (\d+):(\d+)/.exec(call.text)
+        return page === null ? answers(call) : { lines: [`* SEARCH ${page[1]} ${page[2]}`], tagged: 'OK done' }
+      },
+    }
+    await worker.session.select('INBOX', { refresh: true })
+    const most = watchTurns(t)
+    await assert.rejects(readNew(context), { code: 'server_refused' })
+    const longest = await most()
+    assert(longest < longestMs, `${Math.round(longest)} ms`)
+  }
+
   const bound = `no turn takes more than ${longestMs} ms`
+  test(`all new, and none of them given: ${bound}`, refusesToGive)
+
   test(`compared with the index: ${bound}`, async (t) => compares(t, await sqliteIndex(), exists))
 
   test(`compared with the index of MongoDB: ${bound}`, needs('mongodb'), async (t) =>
