@@ -347,6 +347,8 @@ async function foldKeys(db: Db): Promise<void> {
     // A start that died has done some messages.
     if (areWide(doc.keys)) continue
     const keys = messageKeys(doc)
-    await messages.updateOne({ _id: doc._id, accountId: doc.accountId }, { $set: { keys }, $inc: { v: 1 } })
+    // Its last command may still be on its way.
+    const { _id, accountId, v } = doc
+    await messages.updateOne({ _id, accountId, v }, { $set: { keys }, $inc: { v: 1 } })
   }
 }
