@@ -133,10 +133,7 @@ suite('folders on Dovecot', needs('dovecot'), () => {
     await imap.close()
     let last = ''
     const counts = (folder: Json) => (last = [folder['nb_messages'], folder['nb_unseen_messages']].join())
-    await until('the counts', async () => counts(await rig.ok(one('a/b/c/d/e'))) === '2,1', {
-      withinMs: 5_000,
-      explain: () => last,
-    })
+    await until('the counts', async () => counts(await rig.ok(one('a/b/c/d/e'))) === '2,1', { explain: () => last })
   })
 })
 
