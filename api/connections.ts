@@ -27,7 +27,7 @@ const retryAfterMs = 5000
 interface ConnectionState {
   readonly over: Limit | null
   calls: number
-  /** A refusal ends it. */
+  /** A refusal ends the connection. */
   isEnding?: true
 }
 

@@ -29,7 +29,7 @@ suite('the call log', () => {
     for (let n = 0; n < 5; n += 1) await call('/lite/users')
     await service.stop()
     await service.start({ MAILROOM_RATE_CALLS_PER_HOUR: '10' })
-    assert.equal((await kept()).length, 20, 'what came after is not kept')
+    assert.equal((await kept()).length, 20, 'later calls are not kept')
     for (let n = 0; n < 14; n += 1) await call('/lite/users?refused=1')
     const { body } = await say(`${service.url}/metrics`)
     assert.match(body, /mailroom_api_calls_total\{method="GET",route="\/lite\/users",status="429"\} 5/)

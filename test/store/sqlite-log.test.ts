@@ -90,7 +90,7 @@ suite('the write-ahead log', () => {
     assert.equal(disk.syncs(), 2)
   })
 
-  test('what a power loss may take does not wait', async (t) => {
+  test('a write that a power loss may take does not wait', async (t) => {
     const { database, path } = await opened(t, 'full')
     const disk = await slowDisk(t, path)
     await database.writeUnsynced(() => 0)
@@ -119,7 +119,7 @@ suite('the write-ahead log', () => {
     assert.equal(disk.syncs(), 2)
   })
 
-  test('a thread moves it into the file, and it begins anew', async (t) => {
+  test('a thread moves the log into the file, and the log begins anew', async (t) => {
     const { database, path } = await opened(t, 'full')
     await insertPages(database, 900)
     await insertPages(database, 1)
@@ -136,7 +136,7 @@ suite('the write-ahead log', () => {
     assert.equal(await database.read(() => database.number('SELECT count(*) FROM t')), 2403)
   })
 
-  test('writes without a pause wait for it once it is too long', async (t) => {
+  test('writes without a pause wait for the move of a log that is too long', async (t) => {
     const { database } = await opened(t, 'full')
     let longest = 0
     for (let group = 0; group < 60; group += 1) {
@@ -146,7 +146,7 @@ suite('the write-ahead log', () => {
     assert(longest < 10_000, `${longest} pages`)
   })
 
-  test('a close moves and removes it, while threads are there', async (t) => {
+  test('a close moves and removes the log, while threads are there', async (t) => {
     const { database, path } = await opened(t, 'full')
     await insertPages(database, 1200)
     await insertPages(database, 1)

@@ -347,7 +347,7 @@ async function foldKeys(db: Db): Promise<void> {
     // A start that died has done some messages.
     if (areWide(doc.keys)) continue
     const keys = messageKeys(doc)
-    // Its last command may still be on its way.
+    // A command of the killed start may still arrive: the version lets one of the two through.
     const { _id, accountId, v } = doc
     await messages.updateOne({ _id, accountId, v }, { $set: { keys }, $inc: { v: 1 } })
   }

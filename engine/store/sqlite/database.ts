@@ -126,16 +126,13 @@ function createWrites(commit: (jobs: readonly Job[]) => Group, log: ReturnType<t
     queue = [...group.left, ...queue]
     return group
   }
-  /** null = at once. */
-  const settle = ({ written, isSynced }: Group): Promise<void> | null => {
-    if (!isFull || !isSynced) {
+  const settle = async ({ written, isSynced }: Group): Promise<void> => {
+    try {
+      if (isFull && isSynced) await log.sync()
       resolveAll(written)
-      return null
-    }
-    const failed = (error: unknown): void => {
+    } catch (error) {
       for (const { reject } of written) reject(storeError(error))
     }
-    return log.sync().then(() => resolveAll(written), failed)
   }
   const next = (): void => {
     isBusy = queue.length > 0
@@ -143,10 +140,10 @@ function createWrites(commit: (jobs: readonly Job[]) => Group, log: ReturnType<t
   }
   const flush = async (): Promise<void> => {
     try {
-      // What is empty was run by a close.
+      // A close has run the queue.
       if (queue.length === 0) return
       const group = run()
-      await Promise.all([settle(group), group.written.length > 0 ? log.keepShort() : null])
+      await Promise.all([settle(group), group.written.length > 0 && log.keepShort()])
     } finally {
       next()
     }

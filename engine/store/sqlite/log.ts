@@ -7,7 +7,7 @@ import { AppError } from '../../errors.ts'
 
 /** 4 MB: as of SQLite's own checkpoints. */
 const longPages = 1000
-/** 32 MB: writes wait until the log is moved, since it begins anew only when no write comes meanwhile. */
+/** 32 MB: writes wait for the move, since a log begins anew only without a write meanwhile. */
 const tooLongPages = 8000
 /** Between two checkpoints: while a long read needs the log, none empties it. */
 const pauseMs = 200
@@ -25,7 +25,7 @@ interface LogDeps {
 
 export function createLog({ path, lengthOf, move }: LogDeps) {
   let file: FileHandle | null = null
-  /** After a failed sync the system holds what was lost for written: only the file is worth a sync then. */
+  /** After a failed sync the system counts lost pages as written: only a sync of the file is worth something then. */
   let isDoubtful = false
   let moving: Promise<void> | null = null
   let nextMoveAt = 0
@@ -58,13 +58,13 @@ export function createLog({ path, lengthOf, move }: LogDeps) {
         throw new AppError('store_unavailable', words, { cause: error, retryAfterMs: 5000 })
       }
     },
-    /** To be called after each commit: has a long log moved. Resolves when writes may go on; null = at once. */
-    keepShort(): Promise<void> | null {
+    /** To be called after each commit: has a long log moved. Resolves when writes may go on. */
+    async keepShort(): Promise<void> {
       const [pages, inFile] = lengthOf()
       const isTooLong = pages >= tooLongPages
-      if (pages < longPages || pages === inFile || (!isTooLong && performance.now() < nextMoveAt)) return null
+      if (pages < longPages || pages === inFile || (!isTooLong && performance.now() < nextMoveAt)) return
       moving ??= move().then(moved, moved)
-      return isTooLong ? moving : null
+      if (isTooLong) await moving
     },
     close: async (): Promise<void> => file?.close(),
   }

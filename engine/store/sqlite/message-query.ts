@@ -122,10 +122,11 @@ function oneOf(column: string, values: readonly string[]): Sql {
 
 /** (sent_at, message_id) of those among these messages that match. */
 function amongIds(accountId: string, ids: readonly string[], beside: Conditions): Sql {
-  const where = ['m.id IN (SELECT value FROM json_each(?))', '+m.account_id = ?', 'm.live = 1', ...beside.parts]
+  const match = oneOf('m.id', ids)
+  const where = [match.sql, '+m.account_id = ?', 'm.live = 1', ...beside.parts]
   return {
     sql: `SELECT m.sent_at AS sent_at, m.id AS message_id FROM messages m WHERE ${where.join(' AND ')}`,
-    values: [JSON.stringify(ids), accountId, ...beside.values],
+    values: [...match.values, accountId, ...beside.values],
   }
 }
 

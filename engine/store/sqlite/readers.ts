@@ -78,7 +78,7 @@ function goAfterLoop(): void {
   try {
     if (platform() === 'linux') setPriority(5)
   } catch {
-    // The system does not let us: it is no worse than before.
+    // The system refuses: all threads keep one priority.
   }
 }
 
