@@ -6,7 +6,7 @@
 import type { SrvRecord } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { domainToASCII } from 'node:url'
-import { Parser } from 'htmlparser2'
+import { DomUtils, parseDocument } from 'htmlparser2'
 import { LRUCache } from 'lru-cache'
 import { AppError } from '../errors.ts'
 import type { HttpClient } from '../net/http.ts'
@@ -184,6 +184,7 @@ function providerOf(exchange: string): ProviderFacts | undefined {
 type AutoconfigDeps = Required<Pick<DiscoveryDeps, 'http' | 'timeoutMs'>>
 
 const fileBytes = 65_536
+const mostTags = 2000
 /** A hoster of many domains redirects them to one file. */
 const mostRedirects = 2
 
@@ -198,80 +199,35 @@ async function autoconfig(deps: AutoconfigDeps, domain: string): Promise<Setting
     `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
   ]
   const until = performance.now() + deps.timeoutMs
-  const files = await Promise.all(urls.map((url) => fetchFile(deps, url, until).catch(() => null)))
-  for (const file of files) {
-    const settings = file === null ? [] : settingsIn(file)
-    if (settings.length > 0) return settings
-  }
-  return []
+  const settings = async (url: string): Promise<Settings[]> => settingsIn(await fetchFile(deps, url, until))
+  const found = await Promise.all(urls.map((url) => settings(url).catch(() => [])))
+  return found.find(({ length }) => length > 0) ?? []
 }
 
-async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Promise<string | null> {
+async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Promise<string> {
   let url = first
   for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
     const timeoutMs = Math.round(until - performance.now())
-    if (timeoutMs <= 0) return null
+    if (timeoutMs <= 0) break
     const limits = { timeoutMs, maxResponseBytes: fileBytes }
     const answer = await deps.http.get(url, { accept: 'text/xml, application/xml' }, limits)
     if (answer.status === 200) return answer.body
     const next = URL.parse(answer.headers['location'] ?? '', url)
-    if (answer.status < 300 || answer.status > 399 || next?.protocol !== 'https:') return null
+    if (answer.status < 300 || answer.status > 399 || next?.protocol !== 'https:') break
     url = next.href
   }
-  return null
+  return ''
 }
 
-export interface XmlElement {
-  readonly name: string
-  readonly attributes: Readonly<Record<string, string>>
-  readonly children: XmlElement[]
-  /** The element's own text, without its children's, trimmed. */
-  text: string
-}
-
-const deepest = 32
-const mostElements = 2000
-
-/** The root element; null for a file with no root or several, without an end, too large, or with a document type. */
-export function readXml(source: string): XmlElement | null {
-  if (source.length > fileBytes) return null
-  const top: XmlElement = { name: '', attributes: {}, children: [], text: '' }
-  const open = [top]
-  let elements = 0
-  const parser = new Parser(
-    {
-      onprocessinginstruction(name) {
-        if (name.startsWith('!')) parser.pause()
-      },
-      onopentag(name, attributes) {
-        const element: XmlElement = { name, attributes, children: [], text: '' }
-        open.at(-1)?.children.push(element)
-        open.push(element)
-        elements += 1
-        // Elements that are open at a pause stay open, so the result is null.
-        if (open.length > deepest || elements > mostElements) parser.pause()
-      },
-      ontext(text) {
-        const element = open.at(-1)
-        if (element !== undefined) element.text += text
-      },
-      onclosetag() {
-        const element = open.pop()
-        if (element !== undefined) element.text = element.text.trim()
-      },
-    },
-    { xmlMode: true },
-  )
-  parser.write(source)
-  const [root = null] = top.children
-  return open.length === 1 && top.children.length === 1 ? root : null
-}
+type XmlElement = ReturnType<typeof DomUtils.getElementsByTagName>[number]
 
 /** IMAP servers of the file, implicit TLS first. */
 export function settingsIn(file: string): Settings[] {
-  const root = readXml(file)
-  if (root?.name !== 'clientConfig') return []
-  const found = childrenOf(root, 'emailProvider').flatMap((provider) => {
+  // The parser needs time by the square of the depth.
+  if (file.split('<', mostTags + 1).length > mostTags) return []
+  const document = parseDocument(file, { xmlMode: true })
+  const emailProviders = childrenOf(document, 'clientConfig').flatMap((root) => childrenOf(root, 'emailProvider'))
+  const found = emailProviders.flatMap((provider) => {
     const documentation = childrenOf(provider, 'documentation').flatMap(helpPage)
     return childrenOf(provider, 'incomingServer').flatMap((server) => settingsOf(server, documentation))
   })
@@ -283,31 +239,34 @@ function settingsOf(server: XmlElement, documentation: readonly HelpPage[]): Set
   const port = Number(textOf(server, 'port'))
   const username = textOf(server, 'username')
   const usable =
-    server.attributes['type']?.toLowerCase() === 'imap' &&
+    server.attribs['type']?.toLowerCase() === 'imap' &&
     /^[a-z0-9._-]{1,253}$/.test(host) &&
     Number.isInteger(port) &&
     port > 0 &&
     port < 65_536
   if (!usable) return []
-  const oauth = childrenOf(server, 'authentication').some(({ text }) => text.toLowerCase() === 'oauth2')
+  const oauth = childrenOf(server, 'authentication').some((one) => words(one).toLowerCase() === 'oauth2')
   const useSsl = textOf(server, 'socketType').toUpperCase() === 'SSL'
   return [{ server: host, port, useSsl, oauth, username: username === '' ? '%EMAILADDRESS%' : username, documentation }]
 }
 
-function childrenOf(element: XmlElement, name: string): XmlElement[] {
-  return element.children.filter((child) => child.name === name)
+function childrenOf({ children }: Pick<XmlElement, 'children'>, name: string): XmlElement[] {
+  return DomUtils.getElementsByTagName(name, children, false)
 }
 
 function textOf(element: XmlElement, name: string): string {
-  return childrenOf(element, name)[0]?.text ?? ''
+  return words(childrenOf(element, name).slice(0, 1))
+}
+
+function words(of: XmlElement | XmlElement[]): string {
+  return DomUtils.textContent(of).trim().replaceAll(/\s+/g, ' ')
 }
 
 /** A help page with its English description, its first one, or ''. */
 function helpPage(element: XmlElement): HelpPage[] {
-  const { url } = element.attributes
+  const { url } = element.attribs
   if (url === undefined || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return []
   const texts = childrenOf(element, 'descr')
-  const english = texts.find(({ attributes }) => /^en\b/i.test(attributes['lang'] ?? ''))
-  const description = (english ?? texts[0])?.text.replaceAll(/\s+/g, ' ') ?? ''
-  return [{ description, url }]
+  const english = texts.find(({ attribs }) => /^en\b/i.test(attribs['lang'] ?? ''))
+  return [{ description: words(english ?? texts.slice(0, 1)), url }]
 }

@@ -231,6 +231,15 @@ suite('discovery', () => {
     assert.deepEqual(await brief('x@eleven.example'), [])
   })
 
+  test('a file nested too deep to be read costs only itself', async () => {
+    const deep = `<clientConfig><emailProvider><incomingServer type="imap"><hostname>${'<a>'.repeat(21_000)}`
+    pages.set('https://autoconfig.deep.example/mail/config-v1.1.xml', (response) => response.end(deep))
+    pages.set('https://deep.example/.well-known/autoconfig/mail/config-v1.1.xml', (response) =>
+      response.end(file('imap.deep.example')),
+    )
+    assert.deepEqual(await brief('x@deep.example'), ['generic imap.deep.example:993 x@deep.example'])
+  })
+
   test('names that are no public domains are not asked about', async () => {
     const asked = dns.asked.length
     for (const email of ['x@localhost', 'x@127.0.0.1', 'x@[::1]', 'x@a..b', 'x@ex ample.com', 'x@-', 'x@évil/../x']) {

@@ -1,60 +1,10 @@
-/** Autoconfig files: what is whole and small is read, entities are XML's own, and nothing makes the reader throw. */
+/** Autoconfig files: servers and help pages are read, entities are XML's own, and nothing makes the reader throw. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { readXml, settingsIn, type XmlElement } from '../../../engine/discovery/discover.ts'
-
-function leaf(name: string, text = '', attributes: Record<string, string> = {}): XmlElement {
-  return { name, text, attributes, children: [] }
-}
-
-function plain(element: XmlElement | null): unknown {
-  return element === null ? null : JSON.parse(JSON.stringify(element))
-}
+import { settingsIn } from '../../../engine/discovery/discover.ts'
 
 suite('XML', () => {
-  const read: readonly (readonly [string, XmlElement])[] = [
-    ['<a/>', leaf('a')],
-    ['<?xml version="1.0"?>\n<!-- hi > --><a >x</a >\n', leaf('a', 'x')],
-    [`<a b="1 > 2" c='"'/>`, leaf('a', '', { b: '1 > 2', c: '"' })],
-    ['<a>&lt;&#65;&#x42;&amp;<![CDATA[<&>]]></a>', leaf('a', '<AB&<&>')],
-    ['<a>&nbsp; & &#0;</a>', leaf('a', '&nbsp; & \ufffd')],
-    ['<a> x <b>y</b> z </a>', { ...leaf('a', 'x  z'), children: [leaf('b', 'y')] }],
-  ]
-  for (const [source, element] of read) {
-    test(`is read: ${source}`, () => assert.deepEqual(plain(readXml(source)), element))
-  }
-
-  const broken = [
-    '',
-    'text',
-    '<a>',
-    '</a>',
-    '<a></b>',
-    '<a/><b/>',
-    '<a b="1/>',
-    '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>',
-    '<a><!-- </a>',
-    '<a><![CDATA[</a>',
-    '<a>'.repeat(50) + '</a>'.repeat(50),
-    `<a>${'<b/>'.repeat(5000)}</a>`,
-    `<a>${'x'.repeat(70_000)}</a>`,
-  ]
-  for (const source of broken) {
-    test(`is refused: ${source.slice(0, 40)}`, () => assert.equal(readXml(source), null))
-  }
-
-  test('what is written is read again, whatever the texts hold', () => {
-    const escape = (text: string): string =>
-      text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
-    fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (text, value) => {
-        const found = readXml(`<a v="${escape(value)}">${escape(text)}</a>`)
-        assert.deepEqual([found?.text, found?.attributes['v']], [text.trim(), value])
-      }),
-    )
-  })
-
   test('no text of a stranger makes it throw', () => {
     const piece = fc.constantFrom(
       '<',
@@ -114,6 +64,29 @@ suite('Autoconfig files', () => {
     ])
   })
 
+  test('of more than 2,000 tags are not read: the parser needs time by the square of the depth', () => {
+    const tagged = (tags: number): string => file(server('x.example', '993', 'SSL')) + '<a>'.repeat(tags)
+    assert.deepEqual(
+      [tagged(1900), tagged(2000)].map((one) => settingsIn(one).length),
+      [1, 0],
+    )
+  })
+
+  test('are read as XML is: references, CDATA, comments, white space, and what else they hold', () => {
+    for (const [written, read] of [
+      ['<username>a&#64;&lt;b&#x3e;</username>', 'a@<b>'],
+      ['<!-- hi --><username >\n <![CDATA[<&>]]> </username >', '<&>'],
+      ['<username>&x;&nbsp;</username><username>other</username>', '&x;&nbsp;'],
+    ] as const) {
+      const whole = `<!DOCTYPE clientConfig [<!ENTITY x "y">]>${file(server('x.example', '993', 'SSL', written))}`
+      assert.deepEqual(
+        settingsIn(whole).map(({ username }) => username),
+        [read],
+        written,
+      )
+    }
+  })
+
   test('with hosts and ports that are none give nothing', () => {
     for (const [host, port] of [
       ['', '993'],
@@ -125,6 +98,7 @@ suite('Autoconfig files', () => {
     ] as const) {
       assert.deepEqual(settingsIn(file(server(host, port, 'SSL'))), [], `${host}:${port}`)
     }
-    assert.deepEqual(settingsIn('<html/>'), [])
+    for (const other of ['', 'text', '<html/>', '<emailProvider/>', '<a><clientConfig/></a>'])
+      assert.deepEqual(settingsIn(other), [])
   })
 })
