@@ -29,7 +29,7 @@ import {
 } from './observe/metrics.ts'
 import { createTracing } from './observe/tracing.ts'
 import { createReadiness } from './readiness.ts'
-import { startRecount, startRetention } from './maintenance.ts'
+import { startRetention } from './maintenance.ts'
 import { openSealedStore } from './sealed-store.ts'
 import { createSettings, settableConfig } from './settings.ts'
 import { createSlotWork } from './slot-work.ts'
@@ -175,7 +175,7 @@ function lifecycle(parts: Parts, ownsProcess: boolean) {
         await step()
         if (state === 'stopped') return
       }
-      ends.push(startRetention({ store, config, log }), startRecount({ store, log }))
+      ends.push(startRetention({ store, config, log }))
       state = 'started'
     },
     /** Makes `ready` false. Calls are still served. */

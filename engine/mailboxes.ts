@@ -291,7 +291,6 @@ function newAccount(
     statusVersion: 0,
     paused: false,
     resume: { ...freshResume, condition: { is: 'down', since: createdAt } },
-    everybodyCounted: true,
     epoch: 0,
     createdAt,
   }

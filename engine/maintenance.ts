@@ -1,22 +1,12 @@
 /**
- * Maintenance of the store.
- *
  * Retention removes rows that are old enough, and rows of removed records, in small steps every ten minutes. Nonces and
  * connect tokens are not here: each store removes them by their own date.
- *
- * The recount counts contacts of email accounts from a version that counted only senders. It reads the index once more
- * per account. The store counts each message once, so an interrupted recount begins again.
  */
 import { removeOrphans } from './accounts/pool.ts'
-import { ownerOf } from './accounts/write.ts'
 import type { Config } from './config.ts'
-import { countsAsReceived, otherContacts, type Owner } from './messages/contacts.ts'
 import type { Logger } from './observe/log.ts'
 import { keptNames, retentionKeys } from './settings.ts'
-import { pagesOf } from './store/keyed.ts'
 import type { Store } from './store/port.ts'
-import type { AccountRecord, MessageRecord, SpecialUse } from './store/records.ts'
-import { pause } from './waits.ts'
 
 const everyMs = 10 * 60_000
 const step = 1000
@@ -79,69 +69,4 @@ async function tidyUp({ store, log }: Deps, after: string | null): Promise<strin
     log.warn({ err: error }, 'tidying up stopped early; it goes on at the next round')
     return after
   }
-}
-
-const pageSize = 200
-/** Wait after a failure of the store. */
-const againMs = 60_000
-
-/** Starts the recount. Returns a function that stops it, and resolves when it has ended. */
-export function startRecount(deps: Omit<Deps, 'config'>): () => Promise<void> {
-  const stop = new AbortController()
-  const done = recountAll(deps, stop.signal)
-  return () => {
-    stop.abort()
-    return done
-  }
-}
-
-/** Repeats the recount after failures, until it is done. Never rejects. */
-async function recountAll(deps: Omit<Deps, 'config'>, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      await recountOnce(deps, signal)
-      return
-    } catch (error) {
-      deps.log.warn({ err: error }, 'counting contacts anew stopped early; it goes on in a minute')
-      await pause(againMs, signal)
-    }
-  }
-}
-
-async function recountOnce(deps: Omit<Deps, 'config'>, signal: AbortSignal): Promise<void> {
-  for await (const page of pagesOf((after, limit) => deps.store.accounts.page(after, limit))) {
-    for (const account of page) {
-      if (signal.aborted) return
-      if (account.everybodyCounted !== true && deps.store.nodes.owns(account.userId))
-        await recount(deps, account, signal)
-    }
-  }
-}
-
-async function recount(
-  { store, log }: Omit<Deps, 'config'>,
-  account: AccountRecord,
-  signal: AbortSignal,
-): Promise<void> {
-  const owner = await ownerOf(store, account)
-  const folders = await store.folders.list(account.id)
-  const roles = new Map(folders.map(({ id, specialUse }) => [id, specialUse]))
-  let rows: readonly MessageRecord[] = []
-  let messages = 0
-  do {
-    rows = await store.messages.older(account.id, rows.at(-1) ?? null, pageSize)
-    await store.contacts.count(account.id, deltasOf(owner, roles, rows))
-    messages += rows.length
-    if (signal.aborted) return
-  } while (rows.length === pageSize)
-  await store.accounts.edit(account.id, { everybodyCounted: true })
-  if (messages > 0) log.info({ accountId: account.id, messages }, 'contacts counted anew')
-}
-
-function deltasOf(owner: Owner, roles: ReadonlyMap<string, SpecialUse | null>, rows: readonly MessageRecord[]) {
-  return rows.flatMap((row) => {
-    const found = row.placements.map(({ folderId }) => roles.get(folderId) ?? null)
-    const role = found.includes('\\Sent') ? '\\Sent' : found.find(countsAsReceived)
-    return role === undefined ? [] : otherContacts(owner, role, { id: row.id, facts: row })
-  })
 }

@@ -64,10 +64,10 @@ type Method = (...args: never[]) => Promise<unknown>
 
 /** Names of methods that only read. */
 const reading =
-  /^(?:get|find|findAll|first|list|listBy\w+|by[A-Z]\w*|page|count|counts|totals|version|existing|gone|older|picked|everywhere|known\w+|since|ofMessage|lastSeq|channels|pending|backlog|late|search|scan|places|several)$/
+  /^(?:get|find|findAll|first|list|listBy\w+|by[A-Z]\w*|page|count|counts|totals|version|existing|gone|older|picked|everywhere|known\w+|since|ofMessage|lastSeq|channels|pending|waiting|backlog|late|search|scan|places|several)$/
 
-export function kindOf(part: string, method: string): 'read' | 'write' {
-  return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'
+export function kindOf(method: string): 'read' | 'write' {
+  return reading.test(method) ? 'read' : 'write'
 }
 
 /** The answer to a write while other nodes may have taken this process for dead. */
@@ -95,7 +95,7 @@ function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: (error: 
   const parts = Object.entries(store).map(([name, part]: readonly [string, unknown]) => {
     if (typeof part !== 'object' || part === null || name === 'nodes') return [name, part]
     const methods = Object.entries(part as Readonly<Record<string, Method>>)
-    return [name, Object.fromEntries(methods.map(([own, method]) => [own, noted(method, kindOf(name, own))]))]
+    return [name, Object.fromEntries(methods.map(([own, method]) => [own, noted(method, kindOf(own))]))]
   })
   return Object.fromEntries(parts) as Store
 }

@@ -3,6 +3,7 @@
  * with its deltas of the user's contacts. A reply and the mail that it answers may be read in either order (backfill
  * goes backwards), so both directions are looked up.
  */
+import { measured } from '../observe/loop.ts'
 import { yieldToLoop } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './absent.ts'
@@ -99,7 +100,7 @@ async function recognised(context: FolderContext, reading: Reading): Promise<Rea
   const { identity } = session.capabilities
   const all: ReadMessage[] = []
   for (const message of reading.messages) {
-    all.push(readMessage(state.account, message, identity))
+    all.push(measured(() => readMessage(state.account, message, identity)))
     await yieldToLoop()
   }
   const hinted = await byHints(context, all)
@@ -241,7 +242,7 @@ async function correspondentsOf(
 }
 
 /** The user with the current addresses, which change with the email accounts. */
-export async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountRecord): Promise<Owner> {
+async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountRecord): Promise<Owner> {
   const { developerId, userId, email } = account
   const user = await users.get(developerId, userId)
   return { userId, ownAddresses: [...(user?.emailAddresses ?? []), email] }

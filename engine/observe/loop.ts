@@ -1,6 +1,6 @@
 /**
- * All actors share one event loop. Work that may take long (a batch of mail, a page of a response, a filter) runs in
- * `measured`, which reports work that held the loop, with its owner: an actor or an API call.
+ * All actors share one event loop. Work that may take long (a step of the embedded store, a message, a filter, a list)
+ * runs in `measured`, which reports work that held the loop, with its owner: an actor or an API call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 

@@ -170,8 +170,11 @@ function byTag(counts: Counts = new Map()): readonly Labelled<'tag'>[] {
   return Array.from(counts, ([tag, value]) => [{ tag }, value] as const)
 }
 
-/** Interval of the event loop's measurement. Each measurement wakes the process: nearly all work of an idle process. */
-const delayEveryMs = 100
+/**
+ * Interval of the event loop's measurement, which wakes the process: most work of an idle one. Shorter holds are seen
+ * now and then; those of 100 ms are reported by loop.ts.
+ */
+const delayEveryMs = 250
 
 /** Seconds by which the event loop was late, from the nanoseconds of a histogram with interval `delayEveryMs`. */
 function delayOf(nanoseconds: number): number {

@@ -14,7 +14,7 @@ import type { FolderRecord, MessageRecord } from './mail.ts'
 import type { AccountFilter, AccountPlace, Applied, Backlog, ChannelBacklog, DeliveryCount } from './port-types.ts'
 import type { KnownUid, ListedFolder, MailTotals, MessageQuery, OutboxKey, OutboxResult } from './port-types.ts'
 import type { Page, RequeueQuery, SyncBatch, UserFilter } from './port-types.ts'
-import type { AccountRecord, ContactDelta, OutboxRecord, UserRecord } from './records.ts'
+import type { AccountRecord, OutboxRecord, UserRecord } from './records.ts'
 import type { Nodes } from './slots.ts'
 
 export type * from './port-types.ts'
@@ -69,10 +69,7 @@ export interface AccountStore extends ReturnType<typeof accountBasics> {
   remove(id: string): Promise<void>
 }
 
-export interface ContactStore extends ReturnType<typeof contactReads> {
-  /** Adds deltas of stored mail, each once as in a batch. Does nothing without the account. */
-  count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
-}
+export type ContactStore = ReturnType<typeof contactReads>
 
 export interface NonceStore {
   /** false = (key, nonce, timestamp) is known: a replay. Forgotten after `expiresAt`. */

@@ -82,8 +82,6 @@ export interface AccountRecord {
   readonly statusVersion: number
   readonly paused: boolean
   readonly resume: AccountResume
-  /** Contacts of all addresses in a message are counted. Absent = only senders, until maintenance.ts has recounted. */
-  readonly everybodyCounted?: true
   /** While a replaced mailbox is read: unknown mail received after this time is reported. */
   readonly remapSince?: number
   /** Since when all selectable folders are complete; null or absent = one is not. Stored with that folder. */

@@ -69,13 +69,12 @@ suite(`lists over a mailbox of ${count} messages`, () => {
 
   const others: Readonly<Record<string, (path: string) => Promise<() => Promise<readonly unknown[]>>>> = {
     contacts: async (path) => {
-      const { user, account } = mailbox
+      const { user } = mailbox
       const counts = { total: 1, direct: 0, indirect: 0, receivedAt: 0 }
-      await store.contacts.count(account.id, [
-        { userId: user.id, email: 'c@x.example', name: '', key: 'k:r', ...counts },
-      ])
-      const [contact] = await store.contacts.list(user.id, 'total_count', 'desc', page)
-      copyRows(path, 'contacts', contact?.id ?? '', count)
+      const contact = { userId: user.id, email: 'c@x.example', name: '', key: 'k:r', ...counts }
+      await mailbox.apply('INBOX', { contacts: [contact] })
+      const [stored] = await store.contacts.list(user.id, 'total_count', 'desc', page)
+      copyRows(path, 'contacts', stored?.id ?? '', count)
       return () => store.contacts.search(user.id, 'nobody', page)
     },
     calls: async (path) => {

@@ -11,7 +11,6 @@ import { contactReads, withDelta, type ContactParts, type ContactQuery } from '.
 import type { ContactStore } from '../port.ts'
 import type { ContactDelta, ContactRecord, StoredContact } from '../records.ts'
 import { foldCase } from '../rows.ts'
-import { removeLateWrites } from './accounts.ts'
 import { containing, insertMissing, orNull, shapes } from './documents.ts'
 import type { ContactDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
@@ -195,13 +194,5 @@ async function pageOf({ collections: { contacts }, read }: MongoContext, query: 
 }
 
 export function createContacts(context: MongoContext, keyed: KeyedCollections): ContactStore {
-  return {
-    ...contactReads(keyed, (query) => pageOf(context, query)),
-    count: async (accountId, deltas) => {
-      const tally = await readTally(context, accountId, deltas)
-      await countContacts(context, accountId, deltas, tally)
-      await markCounted(context, accountId, deltas, tally, new Set())
-      await removeLateWrites(context, accountId)
-    },
-  }
+  return contactReads(keyed, (query) => pageOf(context, query))
 }

@@ -51,11 +51,5 @@ export function createContacts(db: Database, keyed: KeyedCollections): ContactSt
     })
     return found as ContactParts[]
   }
-  return {
-    ...contactReads(keyed, pageOf),
-    count: (accountId, deltas) =>
-      db.write(() => {
-        if (tables.accounts.get(db, accountId)) countContacts(db, accountId, deltas)
-      }),
-  }
+  return contactReads(keyed, pageOf)
 }
