@@ -6,6 +6,7 @@ RUN npm ci --omit=dev --workspaces=false --no-audit --no-fund
 
 FROM node:26-slim
 ENV NODE_ENV=production \
+    MALLOC_ARENA_MAX=2 \
     MAILROOM_HOST=0.0.0.0 \
     MAILROOM_PORT=3000 \
     MAILROOM_DATA_DIR=/data

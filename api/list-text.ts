@@ -1,5 +1,5 @@
 /** Prints long lists without paging in steps, and yields to the event loop between two steps. */
-import { createFairQueue, yieldToLoop } from '../engine/index.ts'
+import { createFairQueue, measured, yieldToLoop } from '../engine/index.ts'
 import { type Call, JsonText } from './route.ts'
 
 /** Items of one step. */
@@ -16,11 +16,10 @@ export async function listText(
   const { developer, signal } = call
   const texts: string[] = []
   const make = async (): Promise<void> => {
-    await yieldToLoop()
     for await (const step of steps) {
-      for (const view of step) texts.push(JSON.stringify(view))
-      signal.throwIfAborted()
       await yieldToLoop()
+      signal.throwIfAborted()
+      measured(() => texts.push(...step.map((view) => JSON.stringify(view))))
     }
   }
   await lists.run({ developerId: developer.id, key: '', urgent: false }, make, signal)

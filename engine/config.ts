@@ -102,11 +102,7 @@ const keys = {
   MAILROOM_HOST: [z.string().default('127.0.0.1'), 'address the API listens on'],
   MAILROOM_PORT: [integerKey(3000, 0, 65535), 'port the API listens on; 0 = any free one, printed in the log'],
   MAILROOM_ADMIN_PORT: [
-    optionalText.transform((text, context) => {
-      const port = text === null ? null : integerKey(0, 0, 65_535).safeParse(text)
-      if (port?.error !== undefined) context.addIssue({ code: 'custom', message: port.error.issues[0]?.message ?? '' })
-      return port?.data ?? null
-    }),
+    z.preprocess((text) => optionalText.parse(text), integerKey(0, 0, 65_535).nullable()),
     'port of /healthz, /readyz, /metrics, /console and /admin; where set, the API’s port serves of these /healthz and /readyz alone',
   ],
   MAILROOM_ADMIN_HOST: [z.string().default('127.0.0.1'), 'address that MAILROOM_ADMIN_PORT listens on'],

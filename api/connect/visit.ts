@@ -60,9 +60,7 @@ export function createSessions() {
   /** The sessions of each developer, by id. Sessions of one developer never replace those of another. */
   const byDeveloper = new Map<string, LRUCache<string, Session>>()
   const byToken = new Map<string, Set<Session>>()
-  const ofDeveloper = (developerId: string): LRUCache<string, Session> => {
-    const known = byDeveloper.get(developerId)
-    if (known !== undefined) return known
+  const emptySessions = (developerId: string): LRUCache<string, Session> => {
     const sessions = new LRUCache<string, Session>({
       maxSize: mostOfDeveloper,
       sizeCalculation: () => 1,
@@ -76,7 +74,6 @@ export function createSessions() {
         if (sessions.size === 0) byDeveloper.delete(developerId)
       },
     })
-    byDeveloper.set(developerId, sessions)
     return sessions
   }
   return {
@@ -89,7 +86,7 @@ export function createSessions() {
       const oldest = all.find(({ sent }) => !sent) ?? all[0]
       if (all.length >= mostOfToken && oldest !== undefined) byDeveloper.get(developerId)?.delete(oldest.id)
       const session = new Session(token)
-      ofDeveloper(developerId).set(session.id, session)
+      byDeveloper.getOrInsertComputed(developerId, emptySessions).set(session.id, session)
       byToken.set(token, (byToken.get(token) ?? new Set()).add(session))
       return session
     },

@@ -1,6 +1,6 @@
 /** All routes of the console, with login and logout. The API documents leave them out. */
 import { z } from 'zod'
-import { AppError, type Config, createExclusive, type Logger, toAppError } from '../../engine/index.ts'
+import { AppError, type Config, createFairQueue, type Logger, toAppError } from '../../engine/index.ts'
 import { html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createTries, type Tries } from '../limits.ts'
@@ -61,18 +61,16 @@ function loginForm(to: string, problem: AppError | null = null): StreamAnswer {
 const mostWaiting = 50
 
 /**
- * Checks one password at a time: a check costs 80 ms of CPU by design. When the logins before it have reached the limit
- * of wrong passwords, a queued login is refused without a check.
+ * Checks one password at a time, of each address in turn: a check costs 80 ms of CPU by design. When the logins before
+ * it have reached the limit of wrong passwords, a queued login is refused without a check.
  */
 function loginRoute(tries: Tries): Route {
-  const inOrder = createExclusive()
-  let waiting = 0
-  const openNext = async (call: Call, password: string) => {
-    if (waiting >= mostWaiting)
+  const queue = createFairQueue({ places: 1, spare: 0 })
+  const openNext = (call: Call, password: string) => {
+    if (queue.waiting >= mostWaiting)
       throw new AppError('rate_limited', 'password: too many tries at once', { retryAfterMs: 1000 })
-    waiting += 1
-    const session = inOrder(() => tries.run(call.address, 'console', () => openSession(call, password)))
-    return session.finally(() => (waiting -= 1))
+    const work = () => tries.run(call.address, 'console', () => openSession(call, password))
+    return queue.run({ developerId: call.address, key: '', urgent: false }, work)
   }
   return defineRoute(`POST ${loginPath}`, {
     auth: 'public',

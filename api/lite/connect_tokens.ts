@@ -121,13 +121,15 @@ async function* tokenSteps(call: Call, filter: TokenFilter, form: TokenView): As
   }
 }
 
-/** Reads the users and accounts of all these tokens with one query each. */
+/** Reads the users and accounts of all these tokens with one query each, and none for tokens without a user. */
 async function presentTokens(call: Call, found: readonly ConnectTokenRecord[], { more }: TokenView): Promise<object[]> {
   const { store, connect } = call.engine
   const tokens = await Promise.all(found.map((token) => connect.settle(token)))
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
-  const users = new Map((await store.users.several(ids)).map((user) => [user.id, user]))
-  const accounts = Map.groupBy(await store.accounts.listByUsers(ids), ({ userId }) => userId)
+  const [used, owned] =
+    ids.length === 0 ? [[], []] : [await store.users.several(ids), await store.accounts.listByUsers(ids)]
+  const users = new Map(used.map((user) => [user.id, user]))
+  const accounts = Map.groupBy(owned, ({ userId }) => userId)
   // Rows of many callers may arrive in the same turn of the event loop.
   await yieldToLoop()
   return tokens.map((token) => {

@@ -5,9 +5,9 @@
 import type { SyncBatch } from './port-types.ts'
 import type { MessageFacts } from './records.ts'
 
-export type Part = Partial<
-  Pick<SyncBatch, 'contacts' | 'added' | 'changes' | 'outbox' | 'flagUpdates' | 'vanished' | 'reported'>
->
+const lists = ['contacts', 'added', 'changes', 'outbox', 'flagUpdates', 'vanished', 'reported'] as const
+
+export type Part = Partial<Pick<SyncBatch, (typeof lists)[number]>>
 export type WeighedPart = readonly [weight: number, part: Part]
 
 /** The weight of a step, some 15 ms. An address to store weighs 1. */
@@ -30,16 +30,11 @@ export function byWeight<T>(items: Iterable<readonly [weight: number, item: T]>)
 }
 
 export function inSteps(parts: Iterable<WeighedPart>): Required<Part>[] {
-  const steps = byWeight(parts)
-  return steps.map((step) => ({
-    contacts: step.flatMap(({ contacts = [] }) => contacts),
-    added: step.flatMap(({ added = [] }) => added),
-    changes: step.flatMap(({ changes = [] }) => changes),
-    outbox: step.flatMap(({ outbox = [] }) => outbox),
-    flagUpdates: step.flatMap(({ flagUpdates = [] }) => flagUpdates),
-    vanished: step.flatMap(({ vanished = [] }) => vanished),
-    reported: step.flatMap(({ reported = [] }) => reported),
-  }))
+  const listOf = (step: readonly Part[], list: keyof Part): unknown[] =>
+    step.flatMap<unknown>((part) => part[list] ?? [])
+  return byWeight(parts).map(
+    (step) => Object.fromEntries(lists.map((list) => [list, listOf(step, list)])) as unknown as Required<Part>,
+  )
 }
 
 /** New messages, each with its contact deltas, and the deltas of known messages. */

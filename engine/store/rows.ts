@@ -184,22 +184,31 @@ function termKeys(field: AddressField, term: string): string[] {
   )
 }
 
+/** Kinds of keys, the narrowest first: a thread, an address, a domain, attachments, a folder, a top-level domain. */
+const kinds = [/^t:/, /^(?:from|to|cc|bcc):[^@]/, /:@.*\./s, /^a$/, /^f:/, /:@/]
+
+/** Estimates how many messages have one of the keys. A wrong estimate costs only time. */
+function breadth(keys: readonly string[]): number {
+  return Math.max(...keys.map((key) => kinds.findIndex((kind) => kind.test(key)))) + keys.length / 1000
+}
+
 /**
  * The keys of a query: a matching message has a key of each list in `all`, and no key of `none`. No message matches an
- * empty list. The narrowest kinds come first: addresses, thread, attachments, folder.
+ * empty list. The narrowest list is the first: an index is read along it.
  */
 export function queryKeys(query: MessageQuery) {
   const all: string[][] = []
+  if (query.threadId !== undefined) all.push([threadKey(query.threadId)])
+  if (query.threadIds !== undefined) all.push([...new Set(query.threadIds.map(threadKey))])
   for (const field of addressFields) {
     const terms = query[field]
     if (terms) all.push([...new Set(terms.flatMap((term) => termKeys(field, term)))])
   }
   const { email } = query
   if (email) all.push([...new Set(addressFields.flatMap((field) => email.flatMap((term) => termKeys(field, term))))])
-  if (query.threadId !== undefined) all.push([threadKey(query.threadId)])
-  if (query.threadIds !== undefined) all.push([...new Set(query.threadIds.map(threadKey))])
   if (query.hasAttachments === true) all.push([attachmentKey])
   if (query.folderId !== undefined) all.push([folderKey(query.folderId)])
+  all.sort((one, other) => breadth(one) - breadth(other))
   return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }
 }
 

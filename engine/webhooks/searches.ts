@@ -1,18 +1,16 @@
 /**
- * Runs long searches (large texts, many patterns on many values) in worker threads: at most two, started when needed
- * and ended when idle. A search has a deadline and a thread a limit of memory; past either the thread is ended and the
- * search returns the reason. A developer has one search at a time and developers take turns, so that a developer with
- * many searches delays no other developer.
- *
- * This module is also the worker's entry. Messages to and from a worker are plain data.
+ * Runs long searches (large texts, many patterns on many values) in worker threads: two, and a third one for a
+ * developer who has none. A search has a deadline and a thread a limit of memory; past either the thread is ended and
+ * the search returns the reason. A developer has one search at a time and developers take turns, so that a developer
+ * with many searches delays no other developer.
  */
 import { setFlagsFromString } from 'node:v8'
-import { parentPort, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
 import { createFairQueue, type FairQueue } from '../fair-queue.ts'
 import { decodeBody, htmlText } from '../messages/bodies.ts'
+import { measured } from '../observe/loop.ts'
 import type { BodyPartRecord, MessageRecord } from '../store/records.ts'
-import { Threads, threadStartMs } from '../threads.ts'
+import { createThreads, type Threads } from '../threads.ts'
 import { type BodySearch, compileBodySearch, compileMatcher } from './match.ts'
 import type { Judgement, KnownFacts, MessageEvent, Rules } from './match.ts'
 import type { Target } from './targets.ts'
@@ -42,12 +40,11 @@ export type Found<T> =
   | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
   | { readonly kind: 'ended'; readonly why: string }
 
-const mostThreads = 2
+const [places, spare] = [2, 1]
 const mib = 1_048_576
 
 const setting = 'MAILROOM_FILTER_TIMEOUT'
-/** Distinguishes the worker from other threads that load this module. */
-const searchThread = 'mailroom search'
+const threadStartMs = 30_000
 
 export class Searches {
   /** Time limit for one message and webhook. */
@@ -55,20 +52,18 @@ export class Searches {
   readonly #heapMb: number
   readonly #queue: FairQueue
   readonly #closing = new AbortController()
-  readonly #threads: Threads
+  /** Each has one thread, for one search at a time. */
+  readonly #all: Threads[] = []
+  readonly #idle: Threads[] = []
 
   /** `textBytes`: size of the largest text. */
   constructor(withinMs: number, textBytes: number) {
     this.withinMs = withinMs
     // A text is held as characters, in NFC, in lower case, and HTML in pieces.
     this.#heapMb = 64 + Math.ceil((12 * textBytes) / mib)
-    this.#threads = new Threads(new URL(import.meta.url), {
-      name: 'search',
-      workerData: searchThread,
-      resourceLimits: { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 },
-    })
     this.#queue = createFairQueue({
-      places: mostThreads,
+      places,
+      spare,
       perDeveloper: 1,
       deadlineMs: withinMs + threadStartMs,
       late: 'the search took too long',
@@ -86,10 +81,9 @@ export class Searches {
   ): Promise<Found<Answers[K]>> {
     const { signal } = this.#closing
     try {
-      const search = (): Promise<Found<Answers[Task['kind']]>> => this.#search(task, withinMs)
-      return (await this.#queue.run({ developerId: owner, key: '', urgent: false }, search, signal)) as Found<
-        Answers[K]
-      >
+      const asked = { developerId: owner, key: '', urgent: false }
+      const found = await this.#queue.run(asked, (over) => this.#search(task, withinMs, over), signal)
+      return found as Found<Answers[K]>
     } catch (error) {
       throw signal.aborted ? (signal.reason as Error) : error
     }
@@ -97,23 +91,39 @@ export class Searches {
 
   async close(): Promise<void> {
     this.#closing.abort(new AppError('shutting_down', 'no more searches are begun'))
-    await this.#threads.close()
+    await Promise.all(this.#all.map((threads) => threads.destroy()))
   }
 
-  async #search(task: Task, withinMs: number): Promise<Found<Answers[Task['kind']]>> {
+  #createThreads(): Threads {
+    const limits = { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 }
+    const threads = createThreads(new URL(import.meta.url), 1, limits)
+    this.#all.push(threads)
+    return threads
+  }
+
+  /** `over`: ends the search with its place in the queue. */
+  async #search(task: Task, withinMs: number, over: AbortSignal): Promise<Found<Answers[Task['kind']]>> {
+    const threads = this.#idle.pop() ?? this.#createThreads()
     // The start script's flag would override the worker's limit; the main thread does not need it any more.
     setFlagsFromString('--max-old-space-size=0')
-    const thread = await this.#threads.take()
-    const late = AbortSignal.timeout(Math.ceil(withinMs))
-    const began = performance.now()
+    let late: AbortSignal | null = null
     try {
-      const moved = task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : []
-      const answer = (await this.#threads.ask(thread, task, late, moved)) as Answers[Task['kind']]
+      // A thread that starts takes no time of the search.
+      await threads.run(null, { signal: over })
+      late = AbortSignal.timeout(Math.ceil(withinMs))
+      const began = performance.now()
+      // Its type is that of another overload of postMessage.
+      const transferList: object = task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : []
+      const signal = AbortSignal.any([late, over])
+      const answer = (await threads.run(task, { transferList, signal })) as Answers[Task['kind']]
       return { kind: 'found', answer, tookMs: performance.now() - began }
     } catch (error) {
-      if (late.aborted) return { kind: 'ended', why: `took longer than ${this.withinMs / 1000} s (${setting})` }
+      if (late?.aborted === true)
+        return { kind: 'ended', why: `took longer than ${this.withinMs / 1000} s (${setting})` }
       if (isOutOfMemory(error)) return { kind: 'ended', why: `took more than ${this.#heapMb} MiB of memory` }
       throw error
+    } finally {
+      this.#idle.push(threads)
     }
   }
 }
@@ -130,7 +140,7 @@ export async function judgeAtLength(
   message: MessageRecord,
   known: KnownFacts,
 ): Promise<Judgement> {
-  const judged = matcher.judge(event, message, known)
+  const judged = measured(() => matcher.judge(event, message, known))
   if (judged.outcome !== 'undecided' || judged.long.length === 0) return judged
   const { folderName = (path: string) => path, ...plain } = known
   const { filters, receiveAllChanges, receiveDrafts } = webhook
@@ -171,16 +181,11 @@ interface Answers {
   readonly judge: Judgement
 }
 
-async function answer(task: Task): Promise<Answers[Task['kind']]> {
+/** Answers a task, in a thread; null = the thread is ready. @public */
+export async function run(task: Task | null): Promise<Answers[Task['kind']] | null> {
+  if (task === null) return null
   if (task.kind === 'text') return isIn(compileBodySearch(task.wanted), task.part, textOf(task))
   const { webhook, event, message, folderName } = task
   const known = { ...task.known, folderName: () => folderName, unhurried: true }
   return compileMatcher(webhook).judge(event, message, known)
-}
-
-// An error ends the thread, and with it the search.
-if (parentPort !== null && workerData === searchThread) {
-  const port = parentPort
-  port.on('message', (task: Task) => void answer(task).then((found) => port.postMessage(found)))
-  port.postMessage('ready')
 }

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
+import { measured } from '../observe/loop.ts'
 import { yieldToLoop } from '../waits.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
@@ -128,7 +129,7 @@ export async function planRows(
       await yieldToLoop()
       if (!target.webhook.active) continue
       const known = { ...knownThreads(target, account.id), folderName }
-      const { outcome } = target.matcher.judge(change, message, known)
+      const { outcome } = measured(() => target.matcher.judge(change, message, known))
       if (outcome === 'match' && target.matcher.threadReference !== null) learn(target, message)
       if (outcome === 'no') continue
       const { id, kind, at } = change

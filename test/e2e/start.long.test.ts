@@ -2,7 +2,6 @@
  * Starts that must not succeed: each ends at once with one line that names the setting or the file, and the cause.
  * Always on the embedded store: they are about its data directory, its lock and its file.
  */
-import packageFile from '../../package.json' with { type: 'json' }
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import {
@@ -19,16 +18,16 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { startService, type Service } from '../support/service.ts'
+import { startScript, startService, type Service } from '../support/service.ts'
 
 const root = join(import.meta.dirname, '../..')
-const start = packageFile.scripts.start.split(' ').slice(1)
+const start = startScript(root)
 
 /** Runs main.ts until it ends, for 20 s at most; answers its exit status and what it wrote to stderr. */
 async function run(env: Record<string, string>, words: readonly string[] = []) {
-  const child = spawn(process.execPath, [...start, ...words], {
+  const child = spawn(process.execPath, [...start.args, ...words], {
     cwd: root,
-    env: { PATH: process.env['PATH'] ?? '', MAILROOM_PORT: '0', ...env },
+    env: { PATH: process.env['PATH'] ?? '', MAILROOM_PORT: '0', ...start.env, ...env },
     timeout: 20_000,
     killSignal: 'SIGKILL',
   })

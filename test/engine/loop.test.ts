@@ -5,7 +5,13 @@ import { setImmediate as breath } from 'node:timers/promises'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { type Held, measured, watchLoop, workAs, workFacts } from '../../engine/observe/loop.ts'
 import { createLoopReport, createMetrics } from '../../engine/observe/metrics.ts'
+import type { MessageRecord } from '../../engine/store/records.ts'
 import { yieldToLoop } from '../../engine/waits.ts'
+import type { Judgement, MessageEvent } from '../../engine/webhooks/match.ts'
+import { judgeAtLength, Searches } from '../../engine/webhooks/searches.ts'
+import type { Target } from '../../engine/webhooks/targets.ts'
+import { listText } from '../../api/list-text.ts'
+import type { Call } from '../../api/route.ts'
 
 function spin(ms: number): void {
   const until = performance.now() + ms
@@ -39,6 +45,25 @@ suite('work that holds the event loop', () => {
       ['slow', null],
     )
     assert.ok(told.every(({ ms }) => ms >= 100))
+  })
+
+  test('is reported of a list and of a filter, too', async () => {
+    told.length = 0
+    const call = { developer: { id: 'd' }, signal: new AbortController().signal } as unknown as Call
+    await workAs({ kind: 'call', id: 'GET /list' }, () => listText(call, [[{ toJSON: () => spin(120) }]]))
+    const judge = (): Judgement => {
+      spin(120)
+      return { outcome: 'no', verdicts: [], undecided: [], long: [] }
+    }
+    const target = { matcher: { judge } } as unknown as Target
+    const [event, message] = [{} as MessageEvent, {} as MessageRecord]
+    const searches = new Searches(1000, 1000)
+    await workAs({ kind: 'webhook', id: 'w' }, () => judgeAtLength(searches, target, event, message, {}))
+    await searches.close()
+    assert.deepEqual(
+      told.map(({ owner }) => owner?.id),
+      ['GET /list', 'w'],
+    )
   })
 
   test('is counted by the kind of its owner', async () => {

@@ -1,9 +1,11 @@
 /** What both stores share: keys of messages and queries, and the steps that change records. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { inSteps, newMail } from '../../engine/store/batch-steps.ts'
 import { changeId } from '../../engine/store/ids.ts'
 import { freshCursor, messageKeys, newMessage, queryKeys, sameCursor, subjectNeedle } from '../../engine/store/rows.ts'
-import type { Placement } from '../../engine/store/records.ts'
+import type { AddedMessage } from '../../engine/store/port.ts'
+import type { ContactDelta, Placement } from '../../engine/store/records.ts'
 import { addressed, attachmentRecord } from './contract/records.ts'
 
 const placement: Placement = {
@@ -51,13 +53,22 @@ describe('keys of a query', () => {
   test('are a conjunction of alternatives', () => {
     const query = { folderId: 'inbox', from: ['Ann@X.com', 'x.com', '@x.com', '.com'], hasAttachments: false }
     assert.deepEqual(queryKeys(query), {
-      all: [['from:ann@x.com', 'from:@x.com', 'from:@com'], ['f:inbox']],
+      all: [['f:inbox'], ['from:ann@x.com', 'from:@x.com', 'from:@com']],
       none: ['a'],
     })
     const email = ['from', 'to', 'cc', 'bcc'].map((field) => `${field}:@x.com`)
     assert.deepEqual(queryKeys({ email: ['x.com'] }), { all: [email], none: [] })
     assert.deepEqual(queryKeys({}), { all: [], none: [] })
     assert.deepEqual(queryKeys({ to: [] }), { all: [[]], none: [] })
+  })
+
+  test('begin with those that the fewest messages have: thread, address, few before many, domain, folder, .com', () => {
+    const [to, cc] = [['a@x.com', 'b@x.com'], ['c@x.com']]
+    const query = { from: ['.com'], to, cc, bcc: ['y.com'], threadId: 't1', folderId: 'inbox', hasAttachments: true }
+    assert.deepEqual(
+      queryKeys(query).all.map(([key]) => key),
+      ['t:t1', 'cc:c@x.com', 'to:a@x.com', 'bcc:@y.com', 'a', 'f:inbox', 'from:@com'],
+    )
   })
 
   test('are of the very address that is named, also where it begins with a dot', () => {
@@ -129,4 +140,36 @@ test('cursors are the same when every field is', () => {
     { generation: 9 },
   ]
   for (const other of others) assert(!sameCursor(cursor, { ...cursor, ...other }), JSON.stringify(other))
+})
+
+describe('a batch of new mail', () => {
+  const mail = (id: string, recipients: number) => {
+    const to = Array.from({ length: recipients }, (_, n) => `p${n}@x.com`)
+    return { id, identity: id, facts: addressed({ from: ['ann@x.com'], to }), placement, firstChangeId: null }
+  }
+  const delta = (id: string, of: number): ContactDelta => {
+    const counts = { total: 1, direct: 0, indirect: 0 }
+    return { userId: 'user', email: `p${of}@x.com`, name: '', key: `${id}:o`, receivedAt: 0, ...counts }
+  }
+  const stepsOf = (added: readonly AddedMessage[], contacts: readonly ContactDelta[] = []) =>
+    inSteps(newMail({ added, contacts })).map((step) => [
+      step.added.map(({ id }) => id).join(' '),
+      step.contacts.length,
+    ])
+
+  test('is one step, up to 1,500 addresses', () => {
+    const many = Array.from({ length: 300 }, (_, n) => mail(`m${n}`, 4))
+    assert.equal(stepsOf(many).length, 1)
+    assert.equal(stepsOf([...many, mail('more', 4)]).length, 2)
+  })
+
+  test('to thousands of people is a step each, with its own contacts, of which each weighs as four addresses', () => {
+    const contacts = [...Array(300).keys()].flatMap((n) => [delta('b', n), delta('known', n)])
+    assert.deepEqual(stepsOf([mail('a', 5000), mail('b', 5000), mail('c', 1), mail('d', 300)], contacts), [
+      ['a', 0],
+      ['b', 300],
+      ['c d', 0],
+      ['', 300],
+    ])
+  })
 })

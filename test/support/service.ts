@@ -65,10 +65,13 @@ export interface Service {
 
 const root = join(import.meta.dirname, '../..')
 
-/** The words after `node` in the start script: what is tested is what runs. */
-function startArguments(checkout: string): string[] {
+/** The variables before `node` in the start script, and the words after it: what is tested is what runs. */
+export function startScript(checkout: string) {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as PackageFile
-  return scripts.start.split(' ').slice(1)
+  const words = scripts.start.split(' ')
+  const node = words.indexOf('node')
+  const env = Object.fromEntries(words.slice(0, node).map((word) => word.split('=', 2) as [string, string]))
+  return { env, args: words.slice(node + 1) }
 }
 
 interface PackageFile {
@@ -163,7 +166,9 @@ function createProcess({ startWithinMs = 60_000, checkout = root, onLog }: Servi
   const start = async (env: Readonly<Record<string, string>>): Promise<void> => {
     if (alive()) throw new Error('the service is running already')
     const seen = output.length
-    child = spawn(process.execPath, startArguments(checkout), { cwd: checkout, env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const script = startScript(checkout)
+    const options = { cwd: checkout, env: { ...script.env, ...env } }
+    child = spawn(process.execPath, script.args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
     const started = child
     closed = once(started, 'close')
     disown = endsWithUs(() => started.kill('SIGKILL'))

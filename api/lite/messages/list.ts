@@ -5,6 +5,7 @@ import {
   AppError,
   badParameter,
   type BodyMatches,
+  measured,
   yieldToLoop,
   type FolderRecord,
   type MessageQuery,
@@ -151,7 +152,7 @@ export async function textOf(
   for (const message of messages) {
     // Bodies make up to 32 MiB of text, and a message may be to thousands of people.
     await yieldToLoop()
-    texts.push(JSON.stringify(present(message)))
+    texts.push(measured(() => JSON.stringify(present(message))))
   }
   return `[${texts.join(',')}]`
 }

@@ -18,6 +18,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { Release } from '../../budget.ts'
 import { AppError, isAppError } from '../../errors.ts'
+import { measured } from '../../observe/loop.ts'
 import { yieldToLoop } from '../../waits.ts'
 import { type CheckedAddress, pinned } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
@@ -289,7 +290,7 @@ const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, onUnparsed }: Heard): Promise<void> {
   const line = payload.toString('latin1', 0, longestHeard)
   onLine(line)
-  const plain = parseFetch(payload, literals) ?? (literals.length > 0 ? null : plainOf(payload))
+  const plain = measured(() => parseFetch(payload, literals)) ?? (literals.length > 0 ? null : plainOf(payload))
   const parsed = plain ?? (await parser(payload, { literals: [...literals] }).catch(() => null))
   try {
     if (parsed === null) onUnparsed(line)

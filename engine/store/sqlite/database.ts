@@ -67,8 +67,8 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
 interface Job {
   /** Whether the commit waits for the disk, as far as the database does at all. */
   readonly synced: boolean
-  /** Does the work. Returns a function that resolves the caller's promise. */
-  readonly run: () => () => void
+  readonly run: () => void
+  readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
 
@@ -80,7 +80,7 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, path: string) 
     return [Number(pages), Number(moved)]
   }
   const log = createLog({ path, lengthOf, move: readers.checkpoint })
-  const writes = createWrites((jobs) => runGroup(connection, statements, jobs), log, sync === 'full')
+  const write = createWrites((jobs) => runGroup(connection, statements, jobs), log, sync === 'full')
   const shareRead = readSharing(connection, statements)
   // eslint-disable-next-line @typescript-eslint/require-await -- a rejection, never a throw
   const read = async <T>(work: () => T): Promise<T> => {
@@ -95,41 +95,32 @@ function createDatabase(connection: DatabaseSync, sync: SyncMode, path: string) 
     ...statements,
     read,
     /** First column of every row, parsed as JSON; see LongRead. */
-    readLong: (asked: LongRead) => readLong(asked, { statements, read, readers }),
+    readLong: (asked: LongRead) => readLong(asked, statements, read, readers),
     /** Runs `work` once. A failed commit undoes it; after a failed sync it may be there or not. */
-    write: <T>(work: () => T) => writes.add(work, true),
+    write: <T>(work: () => T) => write(work, true),
     /** A write whose commit does not wait for the disk: a power loss may undo it, a crash of the process does not. */
-    writeUnsynced: <T>(work: () => T) => writes.add(work, false),
+    writeUnsynced: <T>(work: () => T) => write(work, false),
     async close(): Promise<void> {
-      writes.finish(() => {
-        if (connection.isTransaction) statements.run('COMMIT')
-        statements.run(`PRAGMA synchronous = ${sync}`)
-      })
-      // The last connection to close moves the log into the file and removes it.
+      // This write is behind all others, so they have ended when it ends.
+      await write(() => undefined, true).catch(() => undefined)
       await Promise.allSettled([readers.close(), log.close()])
+      // The last connection to close moves the log into the file and removes it.
       connection.close()
     },
   }
 }
 
 /**
- * Writes wait here for a group of their own. The next group begins when the disk has the one before: a slow disk makes
- * groups larger. `isFull`: writes wait for the disk.
+ * The returned function adds a write. Writes wait for a group of their own, which begins when the disk has the group
+ * before: a slow disk makes groups larger. `isFull`: writes wait for the disk.
  */
 function createWrites(commit: (jobs: readonly Job[]) => Group, log: ReturnType<typeof createLog>, isFull: boolean) {
   let queue: Job[] = []
   let isBusy = false
-  const run = (): Group => {
-    const jobs = queue
-    queue = []
-    const group = commit(jobs)
-    queue = [...group.left, ...queue]
-    return group
-  }
-  const settle = async ({ written, isSynced }: Group): Promise<void> => {
+  const settle = async (written: readonly Job[]): Promise<void> => {
     try {
-      if (isFull && isSynced) await log.sync()
-      resolveAll(written)
+      if (isFull && written.some(({ synced }) => synced)) await log.sync()
+      for (const { resolve } of written) resolve()
     } catch (error) {
       for (const { reject } of written) reject(storeError(error))
     }
@@ -140,44 +131,31 @@ function createWrites(commit: (jobs: readonly Job[]) => Group, log: ReturnType<t
   }
   const flush = async (): Promise<void> => {
     try {
-      // A close has run the queue.
-      if (queue.length === 0) return
-      const group = run()
-      await Promise.all([settle(group), group.written.length > 0 && log.keepShort()])
+      const jobs = queue
+      queue = []
+      const { written, left } = commit(jobs)
+      queue = [...left, ...queue]
+      await Promise.all([settle(written), written.length > 0 && log.keepShort()])
     } finally {
       next()
     }
   }
-  return {
-    add: <T>(work: () => T, synced: boolean): Promise<T> =>
-      new Promise((resolve, reject) => {
-        const owner = currentOwner()
-        const run = (): (() => void) => {
-          const value = measured(work, owner)
-          return () => resolve(value)
-        }
-        queue.push({ synced, run, reject })
-        if (!isBusy) workAsNobody(next)
-      }),
-    /** Runs what waits, after `prepare`: each commit itself has to wait for the disk. */
-    finish(prepare: () => void): void {
-      if (queue.length > 0) prepare()
-      while (queue.length > 0) resolveAll(run().written)
-    },
-  }
+  return <T>(work: () => T, synced: boolean): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const owner = currentOwner()
+      let value: T
+      const run = (): void => void (value = measured(work, owner))
+      queue.push({ synced, run, resolve: () => resolve(value), reject })
+      if (!isBusy) workAsNobody(next)
+    })
 }
 
-function resolveAll(written: readonly Written[]): void {
-  for (const { resolve } of written) resolve()
-}
-
-interface Ways {
-  readonly read: <T>(work: () => T) => Promise<T>
-  readonly statements: Statements
-  readonly readers: Readers
-}
-
-async function readLong(asked: LongRead, { statements, read, readers }: Ways): Promise<unknown[]> {
+async function readLong(
+  asked: LongRead,
+  statements: Statements,
+  read: <T>(work: () => T) => Promise<T>,
+  readers: Readers,
+): Promise<unknown[]> {
   const { owner, walk, most = walkedHere, quick } = asked
   const run = ({ sql, values }: Sql): Tuples => statements.tuples(sql, ...values)
   const here = await read(() => {
@@ -207,22 +185,16 @@ function readSharing(connection: DatabaseSync, statements: Statements): () => vo
   }
 }
 
-interface Written {
-  readonly resolve: () => void
-  readonly reject: (error: Error) => void
-}
-
 interface Group {
   /** Committed. */
-  readonly written: readonly Written[]
-  readonly isSynced: boolean
+  readonly written: readonly Job[]
   readonly left: readonly Job[]
 }
 
 /** Runs jobs in one transaction until the time is up. */
 function runGroup(connection: DatabaseSync, statements: Statements, jobs: readonly Job[]): Group {
   const until = performance.now() + groupMs
-  const written: Written[] = []
+  const written: Job[] = []
   let done = 0
   try {
     if (connection.isTransaction) statements.run('COMMIT')
@@ -231,33 +203,33 @@ function runGroup(connection: DatabaseSync, statements: Statements, jobs: readon
       const job = jobs[done]
       if (!job) break
       done += 1
-      // a single job needs no savepoint, which copies every changed page: a failure undoes the transaction
-      if (jobs.length === 1) written.push({ resolve: job.run(), reject: job.reject })
-      else runInSavepoint(connection, statements, job, written)
+      if (hasWritten(connection, statements, job, jobs.length === 1)) written.push(job)
     } while (performance.now() < until)
     statements.run('COMMIT')
-    const isSynced = jobs.slice(0, done).some(({ synced }) => synced)
-    return { written, isSynced, left: jobs.slice(done) }
+    return { written, left: jobs.slice(done) }
   } catch (error) {
     if (connection.isOpen && connection.isTransaction) statements.run('ROLLBACK')
     // without a BEGIN no job has run: all fail alike
     const failed = done === 0 ? jobs : jobs.slice(0, done)
     for (const job of failed) job.reject(storeError(error))
-    return { written: [], isSynced: false, left: jobs.slice(failed.length) }
+    return { written: [], left: jobs.slice(failed.length) }
   }
 }
 
 /** A failed job undoes itself; when SQLite has undone the whole transaction (disk full), the group fails too. */
-function runInSavepoint(connection: DatabaseSync, statements: Statements, job: Job, written: Written[]): void {
-  statements.run('SAVEPOINT job')
+function hasWritten(connection: DatabaseSync, statements: Statements, job: Job, isAlone: boolean): boolean {
+  // A savepoint copies every changed page. Where a job is alone, its failure undoes the transaction.
+  if (!isAlone) statements.run('SAVEPOINT job')
   try {
-    written.push({ resolve: job.run(), reject: job.reject })
+    job.run()
   } catch (error) {
+    if (isAlone || !connection.isTransaction) throw error
     job.reject(storeError(error))
-    if (!connection.isTransaction) throw error
-    statements.run('ROLLBACK TO job')
+    statements.script('ROLLBACK TO job; RELEASE job')
+    return false
   }
-  statements.run('RELEASE job')
+  if (!isAlone) statements.run('RELEASE job')
+  return true
 }
 
 const deletedAtOnce = 1000

@@ -36,11 +36,6 @@ export function createLog({ path, lengthOf, move }: LogDeps) {
     isDoubtful = false
   }
 
-  async function syncLog(): Promise<void> {
-    file ??= await open(`${path}-wal`, 'r+')
-    await file.datasync()
-  }
-
   const moved = (): void => {
     moving = null
     nextMoveAt = performance.now() + pauseMs
@@ -51,7 +46,7 @@ export function createLog({ path, lengthOf, move }: LogDeps) {
     async sync(): Promise<void> {
       try {
         if (isDoubtful) await syncFile()
-        else await syncLog()
+        else await (file ??= await open(`${path}-wal`, 'r+')).datasync()
       } catch (error) {
         isDoubtful = true
         const words = 'the disk did not take what was written'

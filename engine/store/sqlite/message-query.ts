@@ -15,10 +15,13 @@ const maxArms = 40
 
 const developerOf = 'SELECT developer_id FROM accounts WHERE id = ?'
 
-const narrow: WideMatches = new Map()
-
 /** null = no message can match. */
-export function messagePage(accountId: string, query: MessageQuery, page: Page, wide = narrow): LongRead | null {
+export function messagePage(
+  accountId: string,
+  query: MessageQuery,
+  page: Page,
+  wide: WideMatches = new Map(),
+): LongRead | null {
   const order = query.order === 'asc' ? 'ASC' : 'DESC'
   const source = sourceOf(accountId, query, wide)
   if (!source) return null
@@ -41,7 +44,7 @@ export function messagePage(accountId: string, query: MessageQuery, page: Page, 
   return { ...read, walk, quick }
 }
 
-export function messageCount(accountId: string, query: MessageQuery, wide = narrow): LongRead | null {
+export function messageCount(accountId: string, query: MessageQuery, wide: WideMatches = new Map()): LongRead | null {
   const source = sourceOf(accountId, query, wide)
   if (!source) return null
   const from = source.kind === 'keys' ? `(${source.sql})` : `messages m WHERE ${source.sql}`
@@ -63,7 +66,7 @@ interface Source extends Sql {
 function sourceOf(accountId: string, query: MessageQuery, wide: WideMatches): Source | null {
   const { all, none } = queryKeys(query)
   if (all.some((keys) => keys.length === 0) || query.ids?.length === 0) return null
-  const groups = [...all].sort((left, right) => breadth(left) - breadth(right))
+  const groups = [...all]
   const driver = query.ids ? undefined : groups.shift()
   const beside = (sentAt: string, id: string) => otherConditions(accountId, query, { sentAt, id, groups, none, wide })
   const join = (id: string): string => (subjectNeedle(query) === null ? '' : `CROSS JOIN messages m ON m.id = ${id}`)
@@ -150,20 +153,6 @@ export function foldedMatches(accountId: string, texts: FoldedTexts): LongRead {
 
 function both(one: Conditions, other: Conditions): Conditions {
   return { parts: [...one.parts, ...other.parts], values: [...one.values, ...other.values] }
-}
-
-/** Estimates how many messages a group of keys has; the narrowest group leads. A wrong estimate costs only time. */
-function breadth(keys: readonly string[]): number {
-  return Math.max(...keys.map(keyBreadth)) + keys.length / 1000
-}
-
-function keyBreadth(key: string): number {
-  const [kind, value] = [key.slice(0, key.indexOf(':')), key.slice(key.indexOf(':') + 1)]
-  if (key === 'a') return 3
-  if (kind === 't') return 0
-  if (kind === 'f') return 4
-  if (!value.startsWith('@')) return 1
-  return value.includes('.') ? 2 : 5
 }
 
 function fromMessages(

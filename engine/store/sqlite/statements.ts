@@ -21,21 +21,12 @@ function parsed(rows: Tuples): unknown[] {
   return rows.map(([text]) => JSON.parse(String(text)) as unknown)
 }
 
-/** Characters that are parsed in one turn of the event loop. */
-const stepLength = 262_144
-
 /** The rows as `parsed` gives them, in steps: a page of mail to thousands of people has megabytes. */
 export async function parsedInSteps(rows: Tuples): Promise<unknown[]> {
   const found: unknown[] = []
-  let length = 0
   for (const [text] of rows) {
-    const json = String(text)
-    length += json.length
-    if (length > stepLength) {
-      await yieldToLoop()
-      length = 0
-    }
-    found.push(JSON.parse(json) as unknown)
+    await yieldToLoop()
+    found.push(JSON.parse(String(text)) as unknown)
   }
   return found
 }

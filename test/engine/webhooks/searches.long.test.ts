@@ -112,6 +112,21 @@ suite('many searches', () => {
       ])
     }))
 
+  test('of two owners that are too much do not stop a third, nor does their end', () =>
+    using(new Searches(2000, mib), async (searches) => {
+      let ended = 0
+      const bad = ['one', 'two'].map(async (owner) => {
+        for (let n = 0; n < 3; n += 1) {
+          const { kind } = await searches.run(owner, textTask(slow.wanted, slow.text))
+          assert.equal(kind, 'ended')
+          ended += 1
+        }
+      })
+      while (ended < 4) assert.equal((await searches.run('other', textTask('b', 'abc'))).kind, 'found')
+      await Promise.all(bad)
+      assert.equal(ended, 6)
+    }))
+
   test('are ended with the service: those under way, those that wait, and those that come later', async () => {
     const searches = new Searches(60_000, mib)
     const before = process.cpuUsage()
