@@ -14,6 +14,8 @@ export function createAbsent(now: () => number) {
   let hasListed = false
   /** By path: since when full lists lack the folder. */
   let since = new Map<string, number>()
+  let listedPaths: ReadonlySet<string> = new Set()
+  let hasLost = false
   const isLong = (at: number): boolean => now() - at >= apartMs
   return {
     /** STATUS or SELECT of this path said that there is no such folder. */
@@ -29,6 +31,16 @@ export function createAbsent(now: () => number) {
     missing(paths: readonly string[]): string[] {
       since = new Map(paths.map((path) => [path, since.get(path) ?? now()]))
       return paths.filter((path) => isLong(since.get(path) ?? now()))
+    },
+    /** A list of this session has these paths, without the folders that are gone. */
+    noteListed(paths: readonly string[]): void {
+      const newest = new Set(paths)
+      hasLost ||= !listedPaths.isSubsetOf(newest)
+      listedPaths = newest
+    },
+    /** Whether a list of this session lacked a path of an earlier list. */
+    get hasLost(): boolean {
+      return hasLost
     },
     /** Whether another list would decide about a missing folder. */
     get isDue(): boolean {

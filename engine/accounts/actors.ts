@@ -203,8 +203,8 @@ async function reach(deps: RuntimeDeps, account: AccountRecord, options: Paramet
     unreached[isAppError(error, 'network') ? 'add' : 'delete'](account.id)
     throw error
   })
-  unreached.delete(account.id)
-  if (account.resume.lastError?.class === 'network') {
+  // A failure of a moment ago may not be stored yet.
+  if (unreached.delete(account.id) || account.resume.lastError?.class === 'network') {
     deps.wake([...unreached])
     unreached.clear()
   }
@@ -361,7 +361,7 @@ interface WatchNews {
 
 async function watchAccount(
   { sync, backfilling, dialing, hosts }: RuntimeDeps,
-  { session, state, tokenRenewAt }: Connection,
+  { session, state, link, tokenRenewAt }: Connection,
   { alive, completed }: WatchNews,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
@@ -373,7 +373,8 @@ async function watchAccount(
   state.moved.found(unopened.map(({ path }) => path))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
-  const options = { renewMs, host, backfilling, dialing, onComplete, tokenRenewAt, alive }
+  const isCalling = (): boolean => link.depth().running > 0
+  const options = { renewMs, host, backfilling, dialing, onComplete, tokenRenewAt, alive, isCalling }
   return watchAll({ deps: sync, state, session }, options, signal)
 }
 

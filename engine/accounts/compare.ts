@@ -27,9 +27,6 @@ import {
 const newestWindow = 500
 const window = 1000
 
-/** UIDs that are compared in one turn of the event loop. */
-const step = 5000
-
 /** CONDSTORE: stores flags that changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
 export async function flagsSince(context: FolderContext, highest: string | null): Promise<void> {
   const before = cursorOf(context).highestModseq
@@ -81,14 +78,9 @@ function isTakenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderI
   return state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
 }
 
-/** How many of these no command of ours took away. */
-async function countForeign(context: FolderContext, vanished: readonly KnownUid[]): Promise<number> {
-  let count = 0
-  for (const [index, { uid }] of vanished.entries()) {
-    if (index % step === 0) await yieldToLoop()
-    if (!isTakenByUs(context, uid)) count += 1
-  }
-  return count
+/** Whether one of these was taken away by others. Our own are few, so the answer is found early. */
+function hasForeign(context: FolderContext, vanished: readonly KnownUid[]): boolean {
+  return vanished.some(({ uid }) => !isTakenByUs(context, uid))
 }
 
 /** null = nothing to store. */
@@ -111,10 +103,10 @@ async function flagParts(
 }
 
 /**
- * Compares UIDs in the range that the index claims to know. `exists`: the server's count. Returns how many messages
+ * Compares UIDs in the range that the index claims to know. `exists`: the server's count. Returns whether a message
  * vanished that no command of ours took away.
  */
-export async function compareUids(context: FolderContext, exists: number): Promise<number> {
+export async function compareUids(context: FolderContext, exists: number): Promise<boolean> {
   const { session, deps, folderId } = context
   const { vanished, unknown, unread } = await differences(context, cursorOf(context), exists)
   await takeOut(context, vanished, exists - unread)
@@ -122,23 +114,23 @@ export async function compareUids(context: FolderContext, exists: number): Promi
   if (unknown.length > 0) await session.noop()
   await readAgain(context, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return countForeign(context, vanished)
+  return hasForeign(context, vanished)
 }
 
 /**
  * Removes the messages that the server has reported as VANISHED (QRESYNC), where a SEARCH agrees: the counts then add
- * up without a comparison of UIDs. Returns how many messages vanished that no command of ours took away.
+ * up without a comparison of UIDs. Returns whether a message vanished that no command of ours took away.
  */
-export async function takeVanished(context: FolderContext): Promise<number> {
+export async function takeVanished(context: FolderContext): Promise<boolean> {
   const named = await context.session.takeVanished()
-  if (named.length === 0) return 0
+  if (named.length === 0) return false
   const { exists } = cursorOf(context)
   const known = await knownAt(context, named)
   const suspects = named.filter((uid) => known.has(uid))
   const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
-  if (vanished.length === 0) return 0
+  if (vanished.length === 0) return false
   await takeOut(context, vanished, exists - vanished.length)
-  return countForeign(context, vanished)
+  return hasForeign(context, vanished)
 }
 
 /** The differences between index and server, in the range that the index claims to know. */
@@ -150,6 +142,9 @@ interface Differences {
   /** Messages above the cursor that `exists` counts: the cursor counts them when they are read. */
   readonly unread: number
 }
+
+/** UIDs that are compared in one turn of the event loop. */
+const step = 5000
 
 /** The width of a range of UIDs with about `step` of these messages. */
 const widthOf = (from: number, below: number, messages: number): number =>

@@ -35,7 +35,9 @@ export function createFolderPoll(context: SyncContext) {
   async function list(): Promise<string[]> {
     const listed = await session.list({ status: session.capabilities.listStatus, most: config.MAILROOM_FOLDERS_MAX })
     listedAt = now()
-    await reconcile(context, listed, await findGone(context, listed))
+    const gone = await findGone(context, listed)
+    state.absent.noteListed(listed.map(({ path }) => path).filter((path) => !gone.has(path)))
+    await reconcile(context, listed, gone)
     const moved = listed.flatMap(({ path, status }) => {
       const folder = state.folderByPath(path)
       return folder !== null && isMoved(context, folder, status) ? [folder] : []

@@ -79,7 +79,7 @@ async function readOpened(context: SyncContext, selected: SelectedMailbox, touch
     await compareFlags(opened, 'all')
   } else if (!hasModseqs(context.session, cursorOf(opened))) await compareFlagsOf(opened, touched)
   // A vanished message may have been moved to a folder that is polled seldom, or whose NOTIFY status came earlier.
-  if ((await compareIfDue(opened, selected, touched === 'all')) > 0) state.askLook()
+  if (await compareIfDue(opened, selected, touched === 'all')) state.askLook()
 }
 
 /** An empty folder that was empty before has no message to fetch. */
@@ -280,13 +280,13 @@ async function learnModseq(context: FolderContext, highestModseq: string): Promi
 
 /**
  * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and every MAILROOM_FLAG_COMPARE, then with
- * flags where modseqs are missing. Returns how many messages vanished that none of our commands took away.
+ * flags where modseqs are missing. Returns whether a message vanished that none of our commands took away.
  */
 export async function compareIfDue(
   context: FolderContext,
   selected: SelectedMailbox | null,
   isAsked = false,
-): Promise<number> {
+): Promise<boolean> {
   const { deps, session } = context
   const named = await takeVanished(context)
   const cursor = cursorOf(context)
@@ -294,12 +294,12 @@ export async function compareIfDue(
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
   const due = isAsked || deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
-  const vanished = named + (isOff ? await compareUids(context, exists) : 0)
+  const hasLost = (isOff && (await compareUids(context, exists))) || named
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, cursor)
-  if (!due) return vanished
+  if (!due) return hasLost
   if (!hasModseqs(session, cursor)) await compareFlags(context, 'all')
   await moveCursor(context, (newest) => ({ ...newest, comparedAt: deps.now() }))
-  return vanished
+  return hasLost
 }
 
 export function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {

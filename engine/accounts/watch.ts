@@ -51,6 +51,8 @@ interface WatchOptions extends BackgroundOptions {
   readonly tokenRenewAt: number
   /** Called after each poll. */
   readonly alive: () => void
+  /** Whether the connection for API calls, which ends with the session, has work. */
+  readonly isCalling: () => boolean
 }
 
 /** One IDLE: when it began, and when it ends unless a push ends it. */
@@ -64,7 +66,11 @@ interface Stay {
 /** The pushes that are not read yet, and the times of the next polls. */
 type Watch = ReturnType<typeof createWatch>
 
-/** Runs until the signal aborts. 'rotate' = the access token is about to expire. Rejects when the connection fails. */
+/**
+ * Runs until the signal aborts. 'rotate' = another session has to take over: the access token is about to expire, or
+ * with NOTIFY the list of folders has lost a folder, and may be wrong for good (Dovecot 2.3, after renames). Rejects
+ * when the connection fails.
+ */
 export async function watchAll(
   context: SyncContext,
   options: WatchOptions,
@@ -99,7 +105,7 @@ export async function watchAll(
       if (watch.closed !== null) throw watch.closed
       if (context.state.moved.isCalled()) await readForCalls(watch)
       else if (watch.news || watch.flags) await readPushed(watch)
-      else if (now() >= options.tokenRenewAt) return 'rotate'
+      else if (now() >= options.tokenRenewAt || isListDoubtful(watch)) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
       else if (await isPollDue(watch)) await poll(watch)
       else if (watch.heard.size > 0) await takeHeard(watch)
@@ -156,6 +162,11 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     heardAt: context.deps.now(),
   }
   return watch
+}
+
+/** Whether this session's list of folders may be wrong for good, and no API call is cut short by the session's end. */
+function isListDoubtful({ isNotified, context, options }: Watch): boolean {
+  return isNotified && context.state.absent.hasLost && !options.isCalling()
 }
 
 /** A response during IDLE is a push. A response only at DONE means that this server does not push. */
@@ -219,7 +230,7 @@ async function readPushed(watch: Watch): Promise<void> {
   const folder = { ...context, folderId: inbox.id }
   if (news) await readNew(folder)
   if (flags) await syncFlags(folder, null)
-  if (!watch.news && (await compareIfDue(folder, null)) > 0) watch.looks.want()
+  if (!watch.news && (await compareIfDue(folder, null))) watch.looks.want()
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 

@@ -5,8 +5,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { texts } from '../../engine/accounts/session/responses.ts'
 import { createNames } from '../../engine/accounts/session/names.ts'
+import type { FetchedMessage } from '../../engine/accounts/session-types.ts'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
 import { failure, fill, on, play, type Played } from '../support/imap-server/play.ts'
+import { until } from '../support/until.ts'
 
 const exists = 500_000
 /** Every second UID: no two of them make a range. */
@@ -226,6 +228,24 @@ suite('flags, attributes and names that are kept have bounds', () => {
       ],
     )
     assert.equal(listed[0]?.selectable, false)
+  })
+
+  test('a connection keeps nothing of a page that was read', async (t) => {
+    setFlagsFromString('--expose-gc')
+    const gc = runInNewContext('gc') as () => void
+    const { server, inbox } = await play(t)
+    for (let n = 1; n <= 10; n += 1)
+      server.append('ann', 'INBOX', `Subject: m${n}\r\nReferences: ${'<r> '.repeat(15_000)}\r\n\r\nx`)
+    const session = await inbox(5000)
+    const read = async (): Promise<WeakRef<FetchedMessage>[]> =>
+      (await session.fetchIndex('1:*')).map((message) => new WeakRef(message))
+    const page = await read()
+    assert.equal(page.length, 10)
+    await until('the page is free', () => {
+      gc()
+      return page.every((message) => message.deref() === undefined)
+    })
+    assert.equal(session.closed, false)
   })
 
   test('a text that was put together character by character takes its characters', () => {

@@ -19,6 +19,7 @@ import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
 import { type CommandDeps, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 import type { Session } from '../session/index.ts'
+import { lastIndexUpTo } from '../session/uids.ts'
 
 const headerMaxBytes = 4 * 1_048_576
 
@@ -67,10 +68,11 @@ export function readCommands(deps: CommandDeps) {
       const all = { path: folder.path, uidValidity, uid: Infinity }
       const search = (here: SyncContext) => inPlace(here, all, () => here.session.searchBody(text))
       const uids = (await onLink(deps, folder.accountId, search)) ?? []
+      const isFound = (uid: number): boolean => uids[lastIndexUpTo(uids, uid)] === uid
       return {
         count: uids.length,
         has: ({ placements }) =>
-          placements.some((at) => at.folderId === id && at.uidValidity === uidValidity && holds(uids, at.uid)),
+          placements.some((at) => at.folderId === id && at.uidValidity === uidValidity && isFound(at.uid)),
         ids: async () =>
           (await sync.store.messages.knownAmong(id, uidValidity, uids)).map(({ messageId }) => messageId),
       }
@@ -87,16 +89,6 @@ export interface BodyMatches {
 }
 
 const noMatches: BodyMatches = { count: 0, has: () => false, ids: () => Promise.resolve([]) }
-
-function holds(ascending: readonly number[], uid: number): boolean {
-  let [low, high] = [0, ascending.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((ascending[middle] ?? 0) < uid) low = middle + 1
-    else high = middle
-  }
-  return ascending[low] === uid
-}
 
 function readAlone<T>(
   deps: CommandDeps,

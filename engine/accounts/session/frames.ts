@@ -5,6 +5,7 @@
  * an atom's length), and bounds the sum of the responses to one command.
  */
 import { AppError } from '../../errors.ts'
+import { yieldToLoop } from '../../waits.ts'
 
 /** Bytes of a response without its BODY[section] literals. */
 const longestResponse = 65_536
@@ -16,6 +17,8 @@ const longestLeftOut = 8 * 1_048_576
 const largestResponse = 128 * 1_048_576
 /** Words, brackets and literals of a response: so many take 10 ms to read. */
 const mostTokens = 5000
+/** Literals that are read before the loop may go on: a chunk from the socket holds 10,000 empty ones. */
+const literalsAtOnce = 100
 /** Characters without a space or a bracket. */
 const longestWord = 5000
 /** Responses to a command without a limit of its own. */
@@ -167,8 +170,10 @@ async function read(state: State, chunk: Buffer): Promise<void> {
     const skipped = Math.min(state.skip, chunk.length - at)
     state.skip -= skipped
     at = await framing.processChunkSegment(chunk, at + skipped)
-    if (state.literal === null && framing.state === inLiteral) beginLiteral(state)
-    else if (state.literal !== null && framing.state !== inLiteral) endLiteral(state, state.literal)
+    if (state.literal === null && framing.state === inLiteral) {
+      beginLiteral(state)
+      if (state.response.literals % literalsAtOnce === 0) await yieldToLoop()
+    } else if (state.literal !== null && framing.state !== inLiteral) endLiteral(state, state.literal)
   }
 }
 

@@ -32,18 +32,19 @@ export function inSet(set: string): (uid: number) => boolean {
     return [Math.min(...ends), Math.max(...ends)] as const
   })
   const sorted = ranges.sort(([from], [other]) => from - other)
+  const froms = sorted.map(([from]) => from)
   // The farthest end of the ranges up to each one: ranges may overlap.
   let end = 0
   const reach = sorted.map(([, to]) => (end = Math.max(end, to)))
-  return (uid) => (reach[lastIndexUpTo(sorted, uid)] ?? 0) >= uid
+  return (uid) => (reach[lastIndexUpTo(froms, uid)] ?? 0) >= uid
 }
 
-/** Index of the last range that begins at `uid` or before; -1 when there is none. */
-function lastIndexUpTo(ranges: readonly (readonly [number, number])[], uid: number): number {
-  let [low, high] = [0, ranges.length]
+/** Index of the last of these that is `uid` or less; -1 when there is none. */
+export function lastIndexUpTo(ascending: readonly number[], uid: number): number {
+  let [low, high] = [0, ascending.length]
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((ranges[middle]?.[0] ?? 0) <= uid) low = middle + 1
+    if ((ascending[middle] ?? 0) <= uid) low = middle + 1
     else high = middle
   }
   return low - 1

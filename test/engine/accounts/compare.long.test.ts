@@ -182,11 +182,11 @@ suite('UIDs', () => {
       server.append('ann', 'INBOX', letter('read'), ['\\Seen'])
     })
     one.server.expunge('ann', 'INBOX', 1, 3, 5)
-    assert.equal(await compareUids(one.context, 2), 3)
+    assert.equal(await compareUids(one.context, 2), true)
     assert.deepEqual(await one.subjects('INBOX'), ['m2', 'm4'])
     const folder = await one.stored()
     assert.deepEqual([folder.counts, folder.cursor?.exists], [{ messages: 2, unseen: 2 }, 2])
-    assert.equal(await compareUids(one.context, 2), 0)
+    assert.equal(await compareUids(one.context, 2), false)
   })
 
   test('that a SEARCH leaves out are asked for again, after a NOOP: found by SEARCH or by FETCH, they stay', async (t) => {
@@ -200,7 +200,7 @@ suite('UIDs', () => {
         },
       }
       one.server.expunge('ann', 'INBOX', 2)
-      assert.equal(await compareUids(one.context, 4), 1, `${answers} bad answers`)
+      assert.equal(await compareUids(one.context, 4), true, `${answers} bad answers`)
       assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm3', 'm4', 'm5'])
       const commands = one.asked(/^(UID SEARCH|NOOP|UID FETCH)/).map((line) => line.split(' (')[0])
       assert.equal(commands[1], 'NOOP')
@@ -212,7 +212,7 @@ suite('UIDs', () => {
   test('that are all there cost one SEARCH, and one write that says so', async (t) => {
     const one = await opened(t, five)
     const before = one.cursor().syncedAt ?? 0
-    assert.equal(await compareUids(one.context, 7), 0)
+    assert.equal(await compareUids(one.context, 7), false)
     assert.equal(one.asked(/^(UID SEARCH|NOOP|UID FETCH \S+ \(UID FLAGS)/).length, 1)
     assert.equal(one.writes(), 1)
     const { cursor } = await one.stored()
@@ -224,7 +224,7 @@ suite('UIDs', () => {
   test('that are gone in great number go page by page', async (t) => {
     const one = await opened(t, five, { settings: { MAILROOM_SYNC_BATCH: '2' } })
     one.server.expunge('ann', 'INBOX', 1, 2, 3, 4)
-    assert.equal(await compareUids(one.context, 1), 4)
+    assert.equal(await compareUids(one.context, 1), true)
     assert.deepEqual(await one.subjects('INBOX'), ['m5'])
     assert.equal(one.writes(), 2)
     assert.deepEqual((await one.stored()).counts, { messages: 1, unseen: 1 })
@@ -252,8 +252,10 @@ suite('UIDs', () => {
     const [place] = placements
     assert(place)
     one.context.state.hints.departures.add(place, { messageId, to: null, mark: 0 })
-    one.server.expunge('ann', 'INBOX', 2, 4)
-    assert.equal(await compareUids(one.context, 3), 1)
+    one.server.expunge('ann', 'INBOX', 2)
+    assert.equal(await compareUids(one.context, 4), false)
+    one.server.expunge('ann', 'INBOX', 4)
+    assert.equal(await compareUids(one.context, 3), true)
     assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm3', 'm5'])
     const { cursor, counts } = await one.stored()
     assert.deepEqual([cursor?.exists, counts.messages], [3, 3])
@@ -278,7 +280,7 @@ suite('UIDs', () => {
     const one = await opened(t, five)
     await one.setCursor({ backfillBelow: 4 })
     one.server.expunge('ann', 'INBOX', 1, 5)
-    assert.equal(await compareUids(one.context, 3), 1)
+    assert.equal(await compareUids(one.context, 3), true)
     assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm2', 'm3', 'm4'])
   })
 })

@@ -22,6 +22,8 @@ const isIdling = ({ server }: Running): boolean => server.connections.some(({ id
 const isUnasked: (...sent: Parameters<NonNullable<Hooks['send']>>) => boolean = (response, call) =>
   /^\* STATUS/.test(response.toString()) && !/^(?:LIST|STATUS)$/.test(call?.name ?? '')
 
+const isOfArchive = (response: Buffer): boolean => /^\* (?:LIST|STATUS) .*Archive/.test(response.toString())
+
 async function heard(running: Running, subject: string, folder = 'Archive'): Promise<void> {
   running.server.append('ann', folder, letter(subject))
   await until(subject, async () => (await running.subjects(folder)).includes(subject))
@@ -79,6 +81,24 @@ suite('NOTIFY', { concurrency: true }, () => {
     isSilent = true
     running.server.say('* OK [NOTIFICATIONOVERFLOW] too many changes', 'ann')
     await heard(running, 'unreported')
+  })
+
+  test('another session lists the folders anew when a list has lost a folder', async (t) => {
+    let staleConnection = 0
+    const running = await open(t, noPolls, {
+      send: (response, call) =>
+        call?.connection === staleConnection && call.name !== 'STATUS' && isOfArchive(response) ? null : response,
+    })
+    await until('IDLE', () => isIdling(running))
+    const idling = running.server.connections.find((one) => one.idling)
+    const first = lists(running)
+    running.server.say('* LIST () "/" Sent', 'ann')
+    await until('a list of the watching session', () => lists(running) > first && isIdling(running))
+    staleConnection = idling?.id ?? assert.fail('no session in IDLE')
+    running.server.append('ann', 'Archive', letter('unlisted'))
+    running.server.say('* LIST () "/" Sent', 'ann')
+    await until('told', async () => (await running.subjects('Archive')).includes('unlisted'), { withinMs: 20_000 })
+    assert(!(await running.story()).some((told) => told.startsWith('deleted')))
   })
 
   for (const [name, hooks] of [
