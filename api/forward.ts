@@ -11,6 +11,7 @@ import {
   AppError,
   type Engine,
   isAppError,
+  isBareUrl,
   lookPath,
   newId,
   type Owner,
@@ -116,8 +117,9 @@ async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
   for (const [pattern, records] of things) {
     const id = pattern.exec(url)?.[1]
     if (id === undefined) continue
-    const row = await store[records].get(id)
-    return row && { id: row.userId ?? row.developerId }
+    // A bare URL has no record: the node of its first callback has an actor for it.
+    const row = isBareUrl(id) ? (await store.outbox.waiting(id, 1)).at(0) : await store[records].get(id)
+    return row ? { id: row.userId ?? row.developerId } : null
   }
   return null
 }

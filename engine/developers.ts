@@ -236,17 +236,26 @@ async function refreshSecret(deps: Deps, known: DeveloperRecord, secret: string)
   if (secretsKept(deps.sealer, known)[0]?.secret !== secret) await replaceSecrets(deps, known.id, secret)
 }
 
+export type Revocations = ReturnType<typeof createRevocations>
+
 /** Ends open streams of a key, a token or a console session when it is revoked. */
-export function createRevocations() {
+export function createRevocations(nodes: Pick<Store['nodes'], 'tell'>) {
   const ends = new EventEmitter().setMaxListeners(0)
   // The prefix keeps ids apart from event names with a meaning, such as `error`.
   const name = (id: string): string => `end ${id}`
+  const end = (id: string): void => void ends.emit(name(id))
   return {
     /** Calls `end` when the developer, token or session (by label) is revoked. Returns a function that unsubscribes. */
     onEnd(id: string, end: () => void): () => void {
       ends.once(name(id), end)
       return () => void ends.off(name(id), end)
     },
-    end: (id: string): void => void ends.emit(name(id)),
+    /** On this node. */
+    end,
+    /** Resolves when the other nodes have followed, or do not answer. */
+    endEverywhere(id: string): Promise<void> {
+      end(id)
+      return nodes.tell({ what: 'operator', id })
+    },
   }
 }

@@ -103,13 +103,13 @@ async function wire(deps: EngineDeps, ready: () => Promise<boolean>) {
   const backups: Backups = createBackups({ log, store, config })
   const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
-  const revocations = createRevocations()
+  const revocations = createRevocations(store.nodes)
   const keyChanged = ({ id, revokedAt }: DeveloperRecord): void => {
     if (revokedAt) revocations.end(id)
     webhooks.keyChanged(id)
   }
   const developers = createDevelopers({ store, sealer, config, keyChanged })
-  const operators = createOperators({ store, config, ended: revocations.end })
+  const operators = createOperators({ store, config, ended: revocations.endEverywhere })
   const servers = createOAuthServers({ config, http })
   const tokens = createTokens({ store, sealer, servers })
   const consent = createConsent({ store, sealer, servers, tokens })

@@ -47,7 +47,7 @@ export type * from './store/port.ts'
 export type * from './store/records.ts'
 export type { NodeFacts, Owner } from './store/slots.ts'
 export { shownCounts } from './store/folder-counts.ts'
-export { newId, newToken, contactId } from './store/ids.ts'
+export { newId, newToken, contactId, isBareUrl } from './store/ids.ts'
 export { conditionOf, freshHealth, isMarked, isView } from './store/rows.ts'
 export { checkUrl, networkOf } from './net/address.ts'
 export {

@@ -35,8 +35,8 @@ interface Deps {
     'MAILROOM_ADMIN_PASSWORD' | 'MAILROOM_HOST' | 'MAILROOM_ADMIN_PORT' | 'MAILROOM_ADMIN_HOST'
   >
   readonly now?: () => number
-  /** Called with the label of an ended session or the id of a revoked token. */
-  readonly ended?: (id: string) => void
+  /** Called with the label of an ended session or the id of a revoked token; resolves when every node knows. */
+  readonly ended?: (id: string) => Promise<void>
 }
 
 const passwordId = 'console'
@@ -46,7 +46,12 @@ const mostSessions = 100
 
 const derive = promisify<string, Buffer, number, Buffer>(scrypt)
 
-export function createOperators({ store: { operators }, config, now = Date.now, ended = () => undefined }: Deps) {
+export function createOperators({
+  store: { operators },
+  config,
+  now = Date.now,
+  ended = () => Promise.resolve(),
+}: Deps) {
   // The password is in the hash: a new password ends all sessions.
   const hashOf = (id: string): string => tokenHash(`${id} ${config.MAILROOM_ADMIN_PASSWORD ?? ''}`)
   const sessions = createSessions({ operators, hashOf, now, ended })
@@ -93,7 +98,7 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
       const known = await tokenOf(id)
       const revoked = known.revokedAt === null ? await operators.edit(id, { revokedAt: now() }) : known
       if (revoked === null) throw notFound('token', id)
-      ended(id)
+      await ended(id)
       return revoked
     },
   }
@@ -161,7 +166,7 @@ function createSessions({ operators, hashOf, now, ended }: SessionDeps) {
   }
   const end = async (sessions: readonly OperatorRecord[]): Promise<void> => {
     if (sessions.length > 0) await operators.remove(sessions.map(({ id }) => id))
-    for (const { id } of sessions) ended(id.slice(sessionPrefix.length))
+    await Promise.all(sessions.map(({ id }) => ended(id.slice(sessionPrefix.length))))
   }
   const recordOf = async (id: string): Promise<OperatorRecord | null> => {
     const record = await operators.get(recordId(sessionOf(id, 0)))

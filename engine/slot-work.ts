@@ -1,6 +1,6 @@
 /** Starts and ends the engine's work in slots, and follows the news of other nodes. */
 import type { Accounts } from './accounts/index.ts'
-import type { Developers } from './developers.ts'
+import type { Developers, Revocations } from './developers.ts'
 import type { EveryNode } from './every-node.ts'
 import type { Settings } from './settings.ts'
 import type { KeptStore } from './store/kept-records.ts'
@@ -12,6 +12,7 @@ interface Deps {
   readonly accounts: Pick<Accounts, 'gained' | 'shed' | 'reread' | 'countIn'>
   readonly webhooks: Pick<Webhooks, 'gained' | 'shed' | 'rereadWebhook' | 'rereadChannel'>
   readonly developers: Pick<Developers, 'reread'>
+  readonly revocations: Pick<Revocations, 'end'>
   readonly settings: Pick<Settings, 'load'>
   readonly everyNode: Pick<EveryNode, 'tell'>
 }
@@ -19,8 +20,9 @@ interface Deps {
 /** Weight of an account. An empty slot weighs 1, so that empty slots are spread too. */
 const accountWeight = 256
 
-export function createSlotWork({ store, accounts, webhooks, developers, settings, everyNode }: Deps): SlotWork {
-  const followers: Record<News['what'], (id: string) => Promise<void>> = {
+export function createSlotWork(deps: Deps): SlotWork {
+  const { store, accounts, webhooks, developers, revocations, settings, everyNode } = deps
+  const followers: Record<News['what'], (id: string) => Promise<void> | void> = {
     async account(id) {
       store.forgetKept()
       await accounts.reread(id)
@@ -33,11 +35,9 @@ export function createSlotWork({ store, accounts, webhooks, developers, settings
     },
     webhook: (id) => webhooks.rereadWebhook(id),
     developer: (id) => developers.reread(id),
-    channel(id) {
-      webhooks.rereadChannel(id)
-      return Promise.resolve()
-    },
+    channel: (id) => webhooks.rereadChannel(id),
     settings: () => settings.load(),
+    operator: (id) => revocations.end(id),
   }
   return {
     async gained(slots) {
@@ -51,7 +51,7 @@ export function createSlotWork({ store, accounts, webhooks, developers, settings
       await webhooks.shed(slots)
       store.forgetKept()
     },
-    heard: ({ what, id }) => followers[what](id),
+    heard: async ({ what, id }) => followers[what](id),
     weightOf: (slot) => 1 + accountWeight * accounts.countIn(slot),
     announce: () => void everyNode.tell('look'),
     announceNews: (news) => everyNode.tell('follow', news),

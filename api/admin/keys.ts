@@ -147,7 +147,7 @@ async function lateOf(engine: Engine, developer: string): Promise<DeveloperDetai
     const seen = facts.get(id)
     const shown = { next: presentNext(seen), message: seen?.lastError?.message ?? null }
     // A bare URL has no webhook record: its pending callbacks have the URL.
-    const callback_url = (known.get(id)?.callbackUrl ?? (await outbox.pending(id, [], 1))[0]?.url) || null
+    const callback_url = (known.get(id)?.callbackUrl ?? (await outbox.waiting(id, 1))[0]?.url) || null
     return { id, callback_url, pending, oldest: secondsOrNull(oldestAt), ...shown }
   })
   return Promise.all(rows)

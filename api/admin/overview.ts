@@ -5,6 +5,7 @@ import {
   attentionOf,
   byAccounts,
   type Engine,
+  isBareUrl,
   listHosts,
   noActor,
   sampleMs,
@@ -104,7 +105,7 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
   const unwell = hosts
     .filter((host) => host.unwell > 0)
     .sort((left, right) => right.unwell - left.unwell || byAccounts(left, right))
-  const hooks = [...channels.values()].filter(({ id }) => !id.startsWith('u'))
+  const hooks = [...channels.values()].filter(({ id }) => !isBareUrl(id))
   const { pending, oldestAt } = await engine.backlog()
   const oldest = secondsOrNull(oldestAt)
   return {

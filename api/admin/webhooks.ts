@@ -4,6 +4,7 @@ import {
   type AccountRecord,
   type Engine,
   freshHealth,
+  isBareUrl,
   namesOf,
   noActor,
   notFound,
@@ -139,10 +140,10 @@ function isLike(seen: ReturnType<typeof seenWith>, { developer, state, failing, 
   return failing === undefined || failing === seen.fails
 }
 
-/** A webhook, or a bare URL: the id of a bare URL begins with u, and it is known while it has pending callbacks. */
+/** A webhook, or a bare URL, which is known while it has pending callbacks. */
 async function findChannel({ store }: Engine, id: string): Promise<Channel> {
-  if (!id.startsWith('u')) return found('webhook', id, store.webhooks.get(id))
-  const [row] = await store.outbox.pending(id, [], 1)
+  if (!isBareUrl(id)) return found('webhook', id, store.webhooks.get(id))
+  const [row] = await store.outbox.waiting(id, 1)
   if (row === undefined) throw notFound('webhook', id)
   const { developerId, url, createdAt } = row
   return { ...{ id, developerId, createdAt }, userId: null, callbackUrl: url ?? '', active: true, health: freshHealth }
@@ -154,8 +155,8 @@ export async function webhookDetail(engine: Engine, id: string): Promise<Webhook
   const seen = engine.webhooks.view(id)
   const { facts } = await factsById(engine, 'webhooks', [id])
   const { outbox } = engine.store
-  const rows = id.startsWith('u')
-    ? outbox.pending(id, [], mostCallbacks)
+  const rows = isBareUrl(id)
+    ? outbox.waiting(id, mostCallbacks)
     : outbox.list({ webhookId: id }, { limit: mostCallbacks, offset: 0 })
   const [row] = await presentChannels(engine, [channel], facts)
   return {

@@ -1,6 +1,6 @@
 /** The list of webhooks, and the page of a webhook with its callbacks. */
 import { z } from 'zod'
-import { drawings, ownerOf, shownStates } from '../../engine/index.ts'
+import { drawings, isBareUrl, ownerOf, shownStates } from '../../engine/index.ts'
 import { listWebhooks, type WebhookDetail, webhookDetail, type WebhookList, webhookQuery } from '../admin/webhooks.ts'
 import { html, type Html } from '../html.ts'
 import { chartCard } from './chart.ts'
@@ -46,7 +46,7 @@ export function webhookTable(rows: WebhookList['webhooks']): Html {
 export const webhook = page('/console/webhooks/{id}', z.object({}), async ({ path }, { engine, live }) => {
   const seen = await webhookDetail(engine, path.id)
   // Callbacks to a bare URL (id u…) have no webhook id in the log: the link shows the pending ones of the developer.
-  const log = seen.id.startsWith('u') ? { developer: seen.developer_id, state: 'pending' } : { webhook: seen.id }
+  const log = isBareUrl(seen.id) ? { developer: seen.developer_id, state: 'pending' } : { webhook: seen.id }
   const content = html`${card(null, live('how', how(seen)))}
   ${chartCard('State chart of the webhook', drawings.webhook, { ...seen, active: seen.active_states }, live)}
   ${deliveryCard('Callbacks', seen.callbacks, log, live)}

@@ -66,6 +66,11 @@ export function urlChannelId(developerId: string, url: string): string {
   return `u${digest(23, 'url', developerId, url)}`
 }
 
+/** Whether the channel is a bare URL's. Webhook ids are 24 hex characters. */
+export function isBareUrl(channelId: string): boolean {
+  return channelId.startsWith('u')
+}
+
 export function contactId(userId: string, email: string): string {
   return digest(24, 'contact', userId, email.toLowerCase())
 }

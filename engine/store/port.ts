@@ -144,8 +144,8 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   /** Channels with pending rows. */
   channels(): Promise<string[]>
   /**
-   * Pending rows by (lane, createdAt, seq), without rows of `exceptAccounts` and historical rows of `exceptHistorical`
-   * ('' = no account). `userId`: the user of all rows of the channel; null = several users.
+   * Pending rows of the slots of this process by (lane, createdAt, seq), without rows of `exceptAccounts` and without
+   * historical rows of `exceptHistorical` ('' = no account). `userId`: the user of all rows; null = several users.
    */
   pending(
     channelId: string,
@@ -154,6 +154,8 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
     exceptHistorical?: readonly string[],
     userId?: string | null,
   ): Promise<OutboxRecord[]>
+  /** Pending rows of every slot, in the same order. */
+  waiting(channelId: string, limit: number): Promise<OutboxRecord[]>
   /** The backlog of a channel; null = of all channels together. */
   backlog(channelId: string | null): Promise<Backlog>
   /** The backlogs of a developer's channels, the one with the oldest row first. */

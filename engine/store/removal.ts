@@ -3,6 +3,7 @@
  * record itself last, so that an interrupted removal can be repeated from the start.
  */
 import { byAge, type KeyedCollections } from './aggregates.ts'
+import { isBareUrl } from './ids.ts'
 
 /** The steps that differ between the stores. */
 interface RemovalSteps {
@@ -57,7 +58,7 @@ export function createRemoval({ accounts, webhooks, outbox, scans }: KeyedCollec
     tidyWebhooks: async (): Promise<number> => {
       let rows = 0
       for (const id of await steps.channels()) {
-        if (!id.startsWith('u') && (await webhooks.find({ id })) === null) rows += await drainWebhook(id, false)
+        if (!isBareUrl(id) && (await webhooks.find({ id })) === null) rows += await drainWebhook(id, false)
       }
       return rows
     },

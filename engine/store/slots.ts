@@ -97,7 +97,8 @@ export function partOf(most: number, place: number, nodes: number, at: number): 
 
 /** News for other nodes: the record has changed, and is to be read again. */
 export interface News {
-  readonly what: 'account' | 'user' | 'webhook' | 'developer' | 'channel' | 'settings'
+  readonly what: 'account' | 'user' | 'webhook' | 'developer' | 'channel' | 'settings' | 'operator'
+  /** Of an operator: the id of a token, or the label of a console session, that has ended. */
   readonly id: string
 }
 

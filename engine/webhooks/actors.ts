@@ -6,6 +6,7 @@
 import { createActor, fromCallback, fromPromise } from 'xstate'
 import { AppError, toAppError } from '../errors.ts'
 import { ActorRegistry } from '../observe/registry.ts'
+import { isBareUrl } from '../store/ids.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import { freshHealth } from '../store/rows.ts'
@@ -271,11 +272,6 @@ export class Actors {
 
 /** Tags of charts that send nothing now. */
 const restTags = ['idle', 'resting', 'paused'] as const
-
-/** Webhook ids are 24 hex characters, those of bare URLs start with u. */
-function isBareUrl(channelId: string): boolean {
-  return channelId.startsWith('u')
-}
 
 function inputOf(deps: ActorsDeps, channelId: string): WebhookMachineInput {
   const { config, now, random, targets } = deps

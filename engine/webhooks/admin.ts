@@ -37,6 +37,8 @@ interface AdminDeps extends WebhookParts {
   readonly history: History
   readonly redeliveries: Redeliveries
   readonly undo: Undo
+  /** Reads a webhook that another node has made, changed or removed. */
+  readonly hear: (webhookId: string) => Promise<void>
 }
 
 export function createAdmin(deps: AdminDeps) {
@@ -235,6 +237,8 @@ async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): 
 
 /** Sends a sample; the delivery log keeps it as a finished row. */
 async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxRecord> {
+  // Another node may have made the webhook a moment ago.
+  if (deps.targets.get(webhook.id) === null) await deps.hear(webhook.id)
   const now = deps.now()
   const row = newRow({
     id: outboxId(webhook.id, `test:${newId(now)}`),

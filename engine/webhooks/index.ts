@@ -28,16 +28,17 @@ type Works = ReturnType<typeof createWorks>
 export function createWebhooks(deps: WebhooksDeps) {
   const works = createWorks(deps)
   const { parts, actors, composer, streams } = works
+  const life = createLife(works)
   /** Adds the next attempt of a blocked callback when the chart itself has no timer. */
   const timed = <T extends PoolFacts>(facts: T): T => {
     const at = facts.next === null ? actors.channels.get(facts.id)?.queue.nextRelease() : null
     return at == null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
   }
   return {
-    ...createAdmin({ ...parts, ...works }),
+    ...createAdmin({ ...parts, ...works, hear: life.rereadWebhook }),
     ...createQuestions(parts),
     ...createListener(works),
-    ...createLife(works),
+    ...life,
     rereadChannel: (channelId: string) => actors.wake(channelId),
     /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
     preview: composer.preview,

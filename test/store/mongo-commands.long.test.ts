@@ -17,6 +17,7 @@ suite('commands of a read', needs('mongodb'), () => {
   let rig: LiteRig
   let box: TestMailbox
   let ids: string[] = []
+  let webhookId = ''
   before(async () => {
     uri = databaseOn(process.env['MONGODB_URI'] ?? '', `mailroom_commands_${process.pid}`)
     proxy = await createProxy(uri)
@@ -24,6 +25,8 @@ suite('commands of a read', needs('mongodb'), () => {
     const subjects = ['one', 'two', 'three', 'four']
     box = await rig.mailbox('reader', { subjects })
     ids = await Promise.all(subjects.map((subject) => box.indexed(subject)))
+    const made = await rig.ok('POST', '/lite/webhooks', { callback_url: 'https://app.example/heard' })
+    webhookId = String(made['webhook_id'])
   })
   after(async () => {
     await rig.close()
@@ -96,6 +99,16 @@ suite('commands of a read', needs('mongodb'), () => {
     await ask(thrice(`/lite/users/${box.userId}/webhooks`), ['find webhooks'])
     await ask(thrice('/lite/webhooks'), ['find webhooks'])
     await ask(limits('/lite/users'), ['find users', 'find accounts'])
+  })
+
+  test('files, changes, deliveries, connect tokens', async () => {
+    const of = ids.map((id) => `/2.0/accounts/${box.userId}/messages/${id}/files`)
+    await ask(limits(`/2.0/accounts/${box.userId}/files`), messages)
+    await ask(of, messages)
+    await ask(limits(`/lite/users/${box.userId}/changes`), ['find changes'])
+    await ask(limits(`/lite/webhooks/${webhookId}/deliveries`), ['find webhooks', 'find outbox'])
+    await ask(thrice('/lite/connect_tokens'), ['find tokens'])
+    await ask(thrice(`/lite/users/${box.userId}/connect_tokens`), ['find tokens'])
   })
 
   test('threads, however many: twice for mail that answers nothing', async () => {

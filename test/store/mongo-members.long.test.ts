@@ -206,4 +206,22 @@ suite('processes at work in a database', needs('mongodb'), () => {
     await entering
     assert.equal(await meta().countDocuments({ _id: 'lead' }), 0)
   })
+
+  test('a process of that version that beats again, just when it is taken for dead, is not taken over', async (t) => {
+    await meta().insertOne({ _id: 'lead', owner: 'other', place: 'elsewhere', pid: 1, beat: 0 })
+    const remove = collections.meta.deleteOne.bind(collections.meta)
+    const beatFirst: typeof remove = async (where) => {
+      await meta().updateOne({ _id: 'lead' }, { $set: { beat: 1 } })
+      return remove(where)
+    }
+    const { mock } = t.mock.method(collections.meta, 'deleteOne', beatFirst, { times: 1 })
+    let isIn = false
+    const entering = enter(false).then(() => (isIn = true))
+    await until('it is taken for dead', () => mock.callCount() === 1, { withinMs: 30_000 })
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    assert.equal(isIn, false)
+    assert.equal(await meta().countDocuments({ _id: 'lead' }), 1)
+    await entering
+    assert.equal(await meta().countDocuments({ _id: 'lead' }), 0)
+  })
 })

@@ -1,5 +1,7 @@
 /** How long work holds the event loop, in processor time of the thread: other processes on the machine do not count. */
+import assert from 'node:assert/strict'
 import { setImmediate as turn } from 'node:timers/promises'
+import { median } from '../bench/lib/ratios.ts'
 
 export interface HeldLoop<T> {
   readonly value: T
@@ -33,4 +35,17 @@ export async function holdOf<T>(work: () => Promise<T>): Promise<HeldLoop<T>> {
     over = true
     await watching
   }
+}
+
+/** The hold of each round, in ms. */
+export async function holdsOf(rounds: number, work: (round: number) => Promise<unknown>): Promise<number[]> {
+  const holds: number[] = []
+  for (let round = 0; round < rounds; round += 1) holds.push((await holdOf(() => work(round))).ms)
+  return holds
+}
+
+/** The median hold is at most `mostMs`, the longest at most twice that: garbage collection lengthens single rounds. */
+export function assertHolds(holds: readonly number[], mostMs: number): void {
+  const told = `the loop was held for ${holds.join(', ')} ms`
+  assert(median(holds) <= mostMs && Math.max(...holds) <= 2 * mostMs, told)
 }

@@ -97,8 +97,12 @@ install_all() {
   exec 9>&-
 }
 
+# The port lies below those of outgoing connections: tests open thousands, and one of them would take a higher port.
 free_port() {
-  node -e "const s=require('net').createServer().listen(0,'127.0.0.1',()=>{console.log(s.address().port);s.close()})"
+  node -e "
+    const choose = () => require('net').createServer().on('error', choose).listen(20000 + Math.floor(Math.random() * 12768),
+      '127.0.0.1', function () { console.log(this.address().port); this.close() })
+    choose()"
 }
 
 port_of() { # a port stays the same over restarts, so that clients find their server again
@@ -153,7 +157,7 @@ start_database() {
     write_settings "$port"
   fi
   as_postgres pg_ctl -w -t 60 -D "$data" -l "$data/server.log" start >"$state/pg_ctl.log" 2>&1 9>&- ||
-    fail "the database does not start: $root$data/server.log"
+    fail "the database does not start: $(tail -20 "$root$data/server.log")"
   if [ ! -e "$root$data/.initialised" ]; then
     as_postgres psql -h 127.0.0.1 -p "$port" -d postgres -qc 'CREATE EXTENSION documentdb CASCADE' >&2
     touch "$root$data/.initialised"
@@ -177,7 +181,7 @@ start_front() {
 wait_for_front() {
   local deadline=$((SECONDS + ${TEST_MONGO_WAIT:-60}))
   until (exec 3<>"/dev/tcp/127.0.0.1/$(port_of mongo)") 2>/dev/null; do
-    kill -0 "$(cat "$front_pid")" 2>/dev/null || fail "FerretDB ended: $state/ferretdb.log"
+    kill -0 "$(cat "$front_pid")" 2>/dev/null || fail "FerretDB ended: $(tail -20 "$state/ferretdb.log")"
     [ "$SECONDS" -lt "$deadline" ] || fail "FerretDB does not listen: $state/ferretdb.log"
     sleep 0.1
   done

@@ -32,33 +32,63 @@ async function shared(engines: readonly Engine[]): Promise<void> {
 }
 
 /**
- * One engine for tests that look into it: what concerns an account or a webhook is asked of the node that has it.
- * Resolves when the slots are shared.
+ * One engine for tests that look into it: calls about an account or a webhook go to the node that has it, or had it
+ * last. Resolves when the slots are shared.
  */
 export async function engineOver(engines: readonly [Engine, ...Engine[]]): Promise<Engine> {
   const [first] = engines
   if (engines.length === 1) return first
   await shared(engines)
+  const owners = new Map<string, Engine>()
+  const ownerOf = (of: unknown): Engine => {
+    const id = typeof of === 'string' ? of : String((of as { readonly id?: string } | undefined)?.id)
+    const has = ({ accounts, webhooks }: Engine): boolean => accounts.view(id) !== null || webhooks.view(id) !== null
+    const owner = engines.find(has) ?? owners.get(id) ?? first
+    owners.set(id, owner)
+    return owner
+  }
   return {
     ...first,
-    accounts: routed(engines, 'accounts'),
-    webhooks: routed(engines, 'webhooks'),
+    accounts: routed(first, 'accounts', ownerOf),
+    webhooks: routed(first, 'webhooks', ownerOf),
   }
 }
 
-function routed<P extends 'accounts' | 'webhooks'>(engines: readonly [Engine, ...Engine[]], part: P): Engine[P] {
-  const whose = (id: unknown): Engine =>
-    engines.find((engine) => typeof id === 'string' && engine[part].view(id) !== null) ?? engines[0]
-  return new Proxy(engines[0][part], {
+/** A part of all engines. The first argument of a call, an id or a record, has an owner, whose part takes the call. */
+function routed<P extends 'accounts' | 'webhooks'>(first: Engine, part: P, ownerOf: (of: unknown) => Engine) {
+  return new Proxy(first[part], {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
       return (...args: readonly unknown[]): unknown => {
-        const own = whose(args[0])[part]
+        const own = ownerOf(args[0])[part]
         return (Reflect.get(own, name) as (...rest: unknown[]) => unknown).apply(own, [...args])
       }
     },
   })
+}
+
+type Method = (...args: never[]) => Promise<unknown>
+
+/**
+ * The next call of a method, on whichever node it is, runs `around`, which makes the call when it likes. Later calls
+ * are as before; so are all after `undo`.
+ */
+export function aroundNextCall<T extends Record<K, Method>, K extends keyof T>(
+  parts: readonly T[],
+  name: K,
+  around: (call: () => ReturnType<T[K]>) => Promise<unknown>,
+): () => void {
+  const methods = parts.map((part) => [part, part[name]] as const)
+  const undo = (): void => {
+    for (const [part, method] of methods) part[name] = method
+  }
+  for (const [part, method] of methods)
+    part[name] = ((...args: never[]) => {
+      undo()
+      return around(() => method.apply(part, args) as ReturnType<T[K]>)
+    }) as T[K]
+  return undo
 }
 
 /** One service of as many processes: calls go to one at random; what ends or starts it ends or starts all. */

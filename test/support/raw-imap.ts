@@ -4,7 +4,6 @@
  * else.
  */
 import { connect, type Socket } from 'node:net'
-import { once } from 'node:events'
 
 export interface RawImap {
   /** Sends one command and answers its untagged lines. Rejects with the server's own words on NO and BAD. */
@@ -73,9 +72,11 @@ async function openOnce(options: RawImapOptions): Promise<RawImap> {
     },
     async close() {
       if (socket.destroyed) return
-      const closed = once(socket, 'close')
+      // A server that has ended may answer with a reset, which closes the connection too.
+      const closed = Promise.withResolvers<undefined>()
+      socket.once('close', () => closed.resolve(undefined))
       socket.end('bye LOGOUT\r\n')
-      await closed
+      await closed.promise
     },
   }
 }

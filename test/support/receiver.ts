@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { freePort } from './port.ts'
 
 export interface Received {
   readonly path: string
@@ -58,7 +58,7 @@ export async function createReceiver(
     receive(request, response).catch((error: unknown) => response.writeHead(400).end(String(error)))
   })
   server.keepAliveTimeout = 60_000
-  let port = 0
+  const port = await freePort()
 
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = []
@@ -81,14 +81,11 @@ export async function createReceiver(
         resolve()
       })
     })
-    port = (server.address() as AddressInfo).port
   }
 
   await open()
   return {
-    get port() {
-      return port
-    },
+    port,
     url: (path) => `http://127.0.0.1:${port}${path}`,
     requests,
     at: (path) => requests.filter((one) => one.path === path),

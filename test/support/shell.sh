@@ -25,9 +25,10 @@ thrice() {
 
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
 
+# /dev is read-only: rm of the chroot by hand would remove the devices of this machine.
 mount_root() {
   mountpoint -q "$root/proc" || mount --bind /proc "$root/proc"
-  mountpoint -q "$root/dev" || mount --bind /dev "$root/dev"
+  mountpoint -q "$root/dev" || mount --bind -o ro /dev "$root/dev"
 }
 
 unmount_root() {

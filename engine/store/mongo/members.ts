@@ -177,17 +177,17 @@ async function attempt(
 ): Promise<Round> {
   await members.nodes.updateOne({ _id }, { $inc: { beat: 1 }, $set: me }, { upsert: true })
   let seen = await readMembers(members)
-  const former = await formerLead(collections)
+  let former = await formerLead(collections)
   const nodes = former === null ? seen.nodes : [...seen.nodes, former]
   const look: Look = { type: 'looked', at: performance.now(), nodes: nodes.map(viewOf), slots: [] }
   const { state, commands } = stepNode(before, look)
   for (const dead of commands.bury)
-    if (dead.id === formerId) await collections.meta.deleteOne({ _id: 'lead' })
+    if (dead.id === formerId) await collections.meta.deleteOne({ _id: 'lead', beat: dead.beat })
     else await bury(members, dead)
-  if (commands.bury.length > 0) seen = await readMembers(members)
+  if (commands.bury.length > 0) [seen, former] = [await readMembers(members), await formerLead(collections)]
   const holder = seen.nodes.find((node) => node._id === seen.shared.alone && node._id !== _id)
   if (holder !== undefined) return { other: holder, state }
-  if (former !== null && commands.bury.every(({ id }) => id !== formerId)) return { other: former, state }
+  if (former !== null) return { other: former, state }
   if (alone) return { other: await takeAlone(members, _id, seen), state }
   if (seen.shared.alone === _id) await members.shared.updateOne({ _id: shared, alone: _id }, { $set: { alone: '' } })
   await members.nodes.updateOne({ _id }, { $set: { waits: false } })

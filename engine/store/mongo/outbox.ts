@@ -161,14 +161,16 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
   const { collections, read } = context
   const { outbox } = collections
   const options = { ...read, projection: only }
+  const inOrder = async (where: Filter<OutboxDoc>, limit: number): Promise<OutboxRecord[]> =>
+    (await pageOf(outbox, where, { ...options, sort: sendingOrder, limit })).map(outboxRecord)
   return {
     ...outboxBasics(keyed),
     channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context, null) }, read),
-    pending: async (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
+    pending: (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
       const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
-      const own = { ...waiting, ...servedFilter(context, userId) }
-      return (await pageOf(outbox, own, { ...options, sort: sendingOrder, limit })).map(outboxRecord)
+      return inOrder({ ...waiting, ...servedFilter(context, userId) }, limit)
     },
+    waiting: (channelId, limit) => inOrder(pendingFilter(channelId), limit),
     backlog: backlog(context),
     late: late(context),
     record: record(context),

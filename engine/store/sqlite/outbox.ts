@@ -221,6 +221,7 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
     channels: () => db.read(() => db.texts(pendingChannels)),
     pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
       db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),
+    waiting: (channelId, limit) => db.read(() => pending(db, channelId, [], limit)),
     backlog: (channelId) =>
       db.read(() => backlogOf(channelId === null ? db.tuple(wholeBacklog) : db.tuple(backlog, channelId))),
     late: (developerId, limit) =>

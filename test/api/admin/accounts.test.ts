@@ -2,6 +2,7 @@
 import { sentence } from '../../../engine/index.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { aroundNextCall } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
@@ -113,19 +114,16 @@ describe('accounts for operators', () => {
     const { accountId: id } = await rig.mailbox('hank')
     const stateOf = async (): Promise<unknown> => (await list(`q=${id}`)).accounts[0]?.['state']
     await until('it watches', async () => (await stateOf()) === 'watching')
-    const { accounts } = rig.engine.store
-    const places = accounts.places.bind(accounts)
     const change = async (work: () => Promise<unknown>, state: string): Promise<void> => {
       await work()
       await until(state, () => rig.engine.accounts.view(id)?.state === state)
     }
-    const during = (work: () => Promise<unknown>, state: string): void => {
-      accounts.places = async (query) => {
-        accounts.places = places
+    const stores = rig.engines.map(({ store }) => store.accounts)
+    const during = (work: () => Promise<unknown>, state: string) =>
+      aroundNextCall(stores, 'places', async (call) => {
         await change(work, state)
-        return places(query)
-      }
-    }
+        return call()
+      })
     during(() => rig.engine.accounts.pause(id), 'paused')
     assert.equal(await stateOf(), 'paused')
     await change(() => rig.engine.accounts.resume(id), 'watching')
@@ -135,7 +133,7 @@ describe('accounts for operators', () => {
     during(() => rig.engine.accounts.resume(id), 'watching')
     const { states: now } = (await rig.good('read', 'GET', '/admin/overview'))['accounts'] as { states: Json }
     assert.equal(Number(now['watching']), Number(before['watching']) + 1)
-    await rig.ok('DELETE', `/lite/users/${String((await accounts.get(id))?.userId)}`)
+    await rig.ok('DELETE', `/lite/users/${String((await rig.engine.store.accounts.get(id))?.userId)}`)
   })
 
   test('a filter that is wrong is named', async () => {

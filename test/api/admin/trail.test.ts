@@ -233,20 +233,14 @@ describe('what operators look up', () => {
   })
 
   test('its bars count what matches by time, whatever the page', async () => {
+    const sum = (bars: unknown, state: string) => (bars as Json[]).reduce((all, one) => all + Number(one[state]), 0)
     const { bars, failed, step, from } = await get('/admin/deliveries?limit=1')
-    const sum = (state: string) => (bars as Json[]).reduce((all, one) => all + Number(one[state]), 0)
-    assert.deepEqual([sum('delivered'), sum('failed'), failed], [2, 2, 2])
+    assert.deepEqual([sum(bars, 'delivered'), sum(bars, 'failed'), failed], [2, 2, 2])
     assert(
       (bars as Json[]).every(({ at }) => Number(at) % Number(step) === 0 && Number(at) > Number(from) - Number(step)),
     )
     const { bars: few } = await get(`/admin/deliveries?webhook=${failing}`)
-    assert.deepEqual(
-      (few as Json[])
-        .map((one) => [one['delivered'], one['failed']])
-        .flat()
-        .filter(Boolean),
-      [2],
-    )
+    assert.deepEqual([sum(few, 'delivered'), sum(few, 'failed')], [0, 2])
   })
 
   test('failed ones that match are sent again, once, and leave a record; those of a paused webhook stay', async () => {

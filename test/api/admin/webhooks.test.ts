@@ -98,7 +98,8 @@ describe('webhooks for operators', () => {
     const body = { callback_url: `${receiver.url}/odd`, filter_subject: 'odd' }
     const odd = String((await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, body))['webhook_id'])
     await box.deliver({ subject: 'odd' })
-    const waiting = async () => (await rig.engine.store.outbox.pending(odd, [], 1))[0]
+    const newest = { limit: 1, offset: 0 }
+    const waiting = async () => (await rig.engine.store.outbox.list({ webhookId: odd, states: ['pending'] }, newest))[0]
     await until('it waits for an hour', async () => (await waiting())?.attemptCount === 5)
     const next = { what: 'sends a callback again', at: Math.floor(((await waiting())?.dueAt ?? 0) / 1000) }
     const one = await until('failing', async () => {

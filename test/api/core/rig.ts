@@ -80,7 +80,7 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
     sealer,
     uses: ownUses,
     developers,
-    revocations: createRevocations(),
+    revocations: createRevocations(store.nodes),
     budget: createBudget(config.MAILROOM_BUFFER_MAX),
     baseUrl,
     operators: createOperators({ store, config }),

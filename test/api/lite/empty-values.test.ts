@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { isAppError } from '../../../engine/index.ts'
 import type { Route } from '../../../api/route.ts'
 import { resourceRoutes } from '../../../api/app.ts'
-import { readInput } from '../../../api/middleware/dispatch.ts'
+import { parse, readInput } from '../../../api/middleware/dispatch.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -39,6 +39,26 @@ suite('empty values of parameters that are read', () => {
           continue
         }
         assert.deepEqual(read(route, query, { ...without, [name]: '' }), wanted, name)
+      }
+    })
+  }
+})
+
+suite('an empty value of a write that means nothing', () => {
+  const writes = resourceRoutes.flatMap(({ method, path, body }) =>
+    method !== 'GET' && body instanceof z.ZodObject ? [{ name: `${method} ${path}`, body }] : [],
+  )
+
+  test('is possible in many routes', () => assert(writes.length > 20, `${writes.length}`))
+
+  for (const { name, body } of writes) {
+    const shape: z.ZodRawShape = body.shape
+    const optional = z.object(shape).partial()
+    test(`is no value: ${name}`, () => {
+      for (const [parameter, schema] of Object.entries(shape)) {
+        const { success, data } = (schema as z.ZodType).safeParse('')
+        const wanted = { ...(parse(optional, {}) as Values), ...(success ? { [parameter]: data } : {}) }
+        assert.deepEqual(parse(optional, { [parameter]: '' }), wanted, parameter)
       }
     })
   }

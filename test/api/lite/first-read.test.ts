@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { mail } from '../../support/mail.ts'
+import { aroundNextCall } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { startLiteRig, type Json, type LiteRig } from './rig.ts'
@@ -99,18 +100,17 @@ suite('a mailbox that is being read for the first time', () => {
     assert.deepEqual(await rig.list(`${path}/folders/Group/messages`), [])
   })
 
-  test('once all is read everything is answered: folders that cannot be read hold nothing up', async (t) => {
+  test('once all is read everything is answered: folders that cannot be read hold nothing up', async () => {
     const { folders, messages } = rig.engine.store
-    const { find } = messages
     const inbox = () => folders.byPath(accountId, 'INBOX')
     // The message is read when it has been looked for, and before the folders are.
-    const early = async (...wanted: Parameters<typeof find>) => {
-      const none = await find(...wanted)
+    const stores = rig.engines.map(({ store }) => store.messages)
+    aroundNextCall(stores, 'find', async (call) => {
+      const none = await call()
       rig.imap.dropConnections(email)
       await until('all of INBOX', async () => ((await inbox())?.cursor?.backfillBelow ?? 2) <= 1)
       return none
-    }
-    t.mock.method(messages, 'find', early, { times: 1 })
+    })
     const unknown = encodeURIComponent('<number-0-@sender.example>')
     assert.equal((await rig.ok('GET', `${path}/messages/${unknown}`))['subject'], 'number 0.')
     assert.equal(await messages.count(accountId), count)
@@ -201,12 +201,12 @@ suite('a folder that is refused when a part of it is read', () => {
         assert.match(String(answer.json['value']), /^100 of 300 messages of Half read$/)
       }
       assert.equal(await isFinished(), false)
-      await rig.engine.store.folders.setParked(String((await half())?.id), 3, Date.now() + 3_600_000)
+      const { store } = rig.engines.find(({ store }) => store.nodes.owns(userId)) ?? assert.fail('no owner')
+      await store.folders.setParked(String((await half())?.id), 3, Date.now() + 3_600_000)
       assert.equal((await rig.call('GET', unknown)).status, 404)
       assert.equal((await rig.call('GET', oldest)).status, 503)
       assert.equal(await isFinished(), false)
       // So is INBOX of which a part is read.
-      const { store } = rig.engine
       const inbox = (await store.folders.byPath(accountId, 'INBOX')) ?? assert.fail('no INBOX')
       await rig.engine.accounts.stop(accountId)
       const account = (await store.accounts.claim(accountId)) ?? assert.fail('no account')
@@ -270,19 +270,19 @@ suite('a list that is asked for right after its account is made', () => {
   after(() => rig.close())
 
   /** A new account, whose mail server holds the newest page back for a while. */
-  async function made(address: string, heldMs: number) {
-    rig.imap.addUser(address)
-    rig.imap.append(address, 'INBOX', mail({ to: address, subject: 'the newest' }))
+  async function made(address: string, heldMs: number, { imap, ok }: Pick<LiteRig, 'imap' | 'ok'> = rig) {
+    imap.addUser(address)
+    imap.append(address, 'INBOX', mail({ to: address, subject: 'the newest' }))
     let fetches = 0
-    rig.imap.hooks = {
+    imap.hooks = {
       command: ({ name }) => {
         if (!name.endsWith('FETCH')) return undefined
         fetches += 1
         return fetches === 1 ? { delayMs: heldMs, proceed: true } : undefined
       },
     }
-    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
-    const { id } = await rig.ok('POST', '/lite/users', userBody(server, address))
+    const server = { host: imap.host, port: imap.port, password: 'secret' }
+    const { id } = await ok('POST', '/lite/users', userBody(server, address))
     const path = `/lite/users/${String(id)}/email_accounts/0`
     return { path, messages: `${path}/messages`, inbox: `${path}/folders/INBOX/messages`, id: String(id) }
   }
@@ -294,6 +294,21 @@ suite('a list that is asked for right after its account is made', () => {
         list.map((message) => message['subject']),
         ['the newest'],
       )
+  })
+
+  test('waits for half of the time of a call, and is a 503 then', async () => {
+    const short = await startLiteRig({ env: { MAILROOM_REQUEST_TIMEOUT: '4s' } })
+    try {
+      const { messages } = await made('carl@mail.example', 20_000, short)
+      const startedAt = performance.now()
+      const { status, headers } = await short.call('GET', messages)
+      const tookMs = performance.now() - startedAt
+      assert.equal(status, 503)
+      assert.ok(Number(headers['retry-after']) >= 1)
+      assert.ok(tookMs >= 1900 && tookMs < 4000, `after ${tookMs} ms`)
+    } finally {
+      await short.close()
+    }
   })
 
   test('waits for no page that is not on its way', async () => {

@@ -3,8 +3,9 @@
  * were whole, and none of it is said to be gone.
  */
 import assert from 'node:assert/strict'
-import { after, before, suite, test, type TestContext } from 'node:test'
+import { after, before, suite, test } from 'node:test'
 import { mail } from '../../support/mail.ts'
+import { aroundNextCall } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from './rig.ts'
 
@@ -18,6 +19,8 @@ suite('a folder that changes between two reads of a call', () => {
   })
   after(() => rig.close())
 
+  const stores = () => rig.engines.map(({ store }) => store.messages)
+
   function rename(from: string, to: string): void {
     const { messages, uidNext } = rig.imap.folder(box.email, from)
     rig.imap.deleteFolder(box.email, from)
@@ -27,9 +30,8 @@ suite('a folder that changes between two reads of a call', () => {
   }
 
   /** The call, with the folder renamed when the folders have been read and the messages have not. */
-  async function callAcross(t: TestContext, from: string, to: string, path: string) {
-    const { messages, folders } = rig.engine.store
-    const { list } = messages
+  async function callAcross(from: string, to: string, path: string) {
+    const { folders } = rig.engine.store
     // The new one is not read before the answer.
     const answered = Promise.withResolvers<null>()
     rig.imap.hooks = {
@@ -38,19 +40,19 @@ suite('a folder that changes between two reads of a call', () => {
         return response
       },
     }
-    const late = async (...query: Parameters<typeof list>) => {
+    const undo = aroundNextCall(stores(), 'list', async (call) => {
       rename(from, to)
       await until('its mail has left it', async () => (await folders.byPath(box.accountId, from)) === null)
-      return list(...query)
-    }
-    t.mock.method(messages, 'list', late, { times: 1 })
+      return call()
+    })
     const answer = await rig.call('GET', path)
+    undo()
     answered.resolve(null)
     rig.imap.hooks = {}
     return answer
   }
 
-  test('renamed: a list is a 503, and whole soon', async (t) => {
+  test('renamed: a list is a 503, and whole soon', async () => {
     const folder = (name: string): string => `${box.path}/folders/${name}/messages`
     const { path } = box
     const v2 = `/2.0/accounts/${box.userId}`
@@ -62,7 +64,7 @@ suite('a folder that changes between two reads of a call', () => {
       `${v2}/threads`,
     ]
     for (const [n, call] of calls.entries()) {
-      const { status, text, headers } = await callAcross(t, `P${n}`, `P${n + 1}`, call)
+      const { status, text, headers } = await callAcross(`P${n}`, `P${n + 1}`, call)
       assert.equal(status, 503, `${call}: ${text}`)
       assert(Number(headers['retry-after']) >= 1)
       await until('it is read', async () => (await rig.list(folder(`P${n + 1}`))).length === 1)
@@ -71,9 +73,8 @@ suite('a folder that changes between two reads of a call', () => {
     assert.equal((await rig.call('GET', folder('P1'))).status, 404)
   })
 
-  test('numbered anew when the message is looked for: a 503 too, though it lies elsewhere as well', async (t) => {
-    const { messages } = rig.engine.store
-    const { find } = messages
+  test('numbered anew when the message is looked for: a 503 too, though it lies elsewhere as well', async () => {
+    const placesOf = async () => (await rig.engine.store.messages.byIds(box.accountId, [id]))[0]?.placements
     const raw = mail({ to: box.email, subject: 'twin' })
     const id = await box.deliverRaw(raw, 'twin')
     rig.imap.createFolder(box.email, 'Twins')
@@ -88,14 +89,14 @@ suite('a folder that changes between two reads of a call', () => {
         return response
       },
     }
-    const late = async (...wanted: Parameters<typeof find>) => {
+    const undo = aroundNextCall(stores(), 'find', async (call) => {
       rig.imap.renumber(box.email, 'Twins')
-      await until('its place is forgotten', async () => (await find(...wanted))?.placements.length === 1)
-      return find(...wanted)
-    }
-    t.mock.method(messages, 'find', late, { times: 1 })
+      await until('its place is forgotten', async () => (await placesOf())?.length === 1)
+      return call()
+    })
     // Another answer than the one that was given before.
     const { status, text } = await rig.call('GET', `${path}?include_flags=1`)
+    undo()
     answered.resolve(null)
     rig.imap.hooks = {}
     assert.equal(status, 503, text)

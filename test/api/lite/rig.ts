@@ -36,6 +36,8 @@ export interface LiteRig {
   readonly url: string
   readonly port: number
   readonly engine: Engine
+  /** The engine of each node, for tests that change its parts: a call may go to any node. */
+  readonly engines: readonly Engine[]
   readonly app: App
   readonly imap: ImapServer
   /** One call with Basic, the path exactly as given; a body that is an object goes as JSON. Any status is an answer. */
@@ -136,6 +138,7 @@ export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
     ...first,
     ...client,
     engine,
+    engines: nodes.map((node) => node.engine),
     imap,
     mailbox: (name, mailbox = {}) => createMailbox({ engine, imap, client }, name, mailbox),
     async close() {

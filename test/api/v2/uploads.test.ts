@@ -105,15 +105,16 @@ suite('uploads', () => {
   }
 
   test('fields that may come have room in the budget, until all has come', async (t) => {
-    const take = t.mock.method(rig.engine.budget, 'take')
-    const shares = () => take.mock.calls.filter((call) => call.arguments[0] === 'request').map(({ result }) => result)
+    const takes = rig.engines.map(({ budget }) => t.mock.method(budget, 'take').mock)
+    const calls = () => takes.flatMap((take) => take.calls)
+    const shares = () => calls().flatMap((call) => (call.arguments[0] === 'request' ? [call.result] : []))
     const first = open('first')
     await until('the first share', () => shares().length === 1)
     const second = open('second')
-    second.end()
     await until('the second share', () => shares().length === 2)
     const taken = Promise.resolve(shares()[1]).then(() => 'taken')
     assert.equal(await Promise.race([taken, pause(100, 'waits')]), 'waits')
+    second.end()
     const goesOn = Promise.withResolvers<undefined>()
     rig.imap.hooks = {
       async send(response, call) {

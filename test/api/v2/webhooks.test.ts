@@ -303,6 +303,8 @@ suite('webhooks of 2.0', () => {
     const id = String((await rig.ok('POST', `${moved.account}/webhooks`, hook))['webhook_id'])
     await moved.deliver({ subject: 'three' })
     await until('all before', () => sentTo(id).length === 3)
+    // A callback whose result is not stored yet would go out again, under its own id.
+    await until('their results', async () => (await rig.engine.store.outbox.backlog(id)).pending === 0)
     const [before] = await rig.engine.store.accounts.listByUser(moved.userId)
     const [mark, stored] = [rig.imap.log.length, await rig.engine.store.webhooks.get(id)]
     const answer = await rig.ok('POST', '/lite/users', { migrate_account_id: moved.userId })

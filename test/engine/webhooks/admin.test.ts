@@ -101,6 +101,13 @@ suite('webhooks as developers see them', () => {
     })
   })
 
+  test('a node that has not heard of the webhook yet sends its sample', async () => {
+    const other = await rig.start()
+    const webhook = await hook(freshPath(), {}, null)
+    assert.equal((await other.webhooks.test(webhook)).state, 'delivered')
+    await other.stop()
+  })
+
   test('replaced several times at once: every secret that was handed out signs', async () => {
     const path = freshPath()
     const webhook = await hook(path)
