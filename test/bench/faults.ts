@@ -21,10 +21,12 @@ import { round } from './lib/statistics.ts'
 const appendEveryMs = 100
 const faultEveryMs = 4000
 /**
- * Dead connections are found by IDLE's renewal, and rejected logins are tried again: both sooner than by default. Three
- * changes of the password in a row make an account DISABLED: the probe of such an account brings it back.
+ * Sooner than by default IDLE's renewal finds dead connections, rejected logins are tried again, and polls find mail
+ * that NOTIFY does not report, as in a folder that is being renamed. Three changes of the password in a row make an
+ * account DISABLED: the probe brings the account back.
  */
 const env = {
+  MAILROOM_FOLDER_POLL: '5s',
   MAILROOM_IDLE_RENEW: '30s',
   MAILROOM_BACKOFF_AUTH: '10s',
   MAILROOM_DISABLED_PROBE: '10s',

@@ -32,7 +32,7 @@ const whole: Plan = {
   accounts: 100,
   mailPerAccount: 200,
   idleSeconds: 120,
-  rounds: 30,
+  rounds: 100,
   calls: 600,
   bursts: 5,
   events: 1000,

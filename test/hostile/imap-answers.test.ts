@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
-import { startLiteRig } from '../api/lite/rig.ts'
+import { startLiteRig, type Json } from '../api/lite/rig.ts'
 import { openStage, type Stage } from '../e2e/stage.ts'
 import { createImapServer, fullCapabilities, type Hooks, type ImapServer } from '../support/imap-server/index.ts'
 import { holdOf } from '../support/loop-held.ts'
@@ -322,7 +322,10 @@ suite('before any login', () => {
     t.after(() => rig.close())
     rig.imap.hooks = manyLiterals
     const body = userBody({ ...rig.imap, password: 'secret' }, ann)
-    const { value, ms } = await holdOf(() => rig.ok('POST', '/lite/users', body))
+    const attempt = (): Promise<Json> => rig.ok('POST', '/lite/users', body)
+    // The first attempt of a process compiles.
+    await attempt()
+    const { value, ms } = await holdOf(attempt)
     assert(ms <= 50, `held for ${Math.round(ms)} ms`)
     assert.match(JSON.stringify(value), /SEARCH response of more than 5000 literals/)
   })

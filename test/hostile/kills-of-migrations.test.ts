@@ -19,7 +19,7 @@ import { testDatabase, type TestDatabase } from '../store/mongo-server.ts'
 import { oldStore, writeMongo, writeSqlite, type OldStore } from '../store/old-store.ts'
 import { address } from '../support/records.ts'
 import { needs } from '../support/require.ts'
-import { doneLine, imported, killSpread, runAndKill } from './kills.ts'
+import { doneLine, fewKills, imported, killSpread, manyKills, runAndKill } from './kills.ts'
 
 const messages = 400
 
@@ -127,7 +127,7 @@ await store.close()`
 
   test('the next start ends it', { timeout: 300_000 }, async () => {
     let whole: Record<string, unknown[]> | null = null
-    await killSpread(async (moment) => {
+    await killSpread(manyKills, async (moment) => {
       putBack()
       const ended = await runAndKill(program, moment)
       const underWay = ended.underWay && version() === oldVersion
@@ -240,7 +240,7 @@ const info = ({ step, version }, text) => {
 }
 await (await createMongoStore({ log: { ...silentLogger, info }, ...${JSON.stringify(options)} })).close()`
     let whole: Record<string, Document[]> | null = null
-    await killSpread(async (moment) => {
+    await killSpread(fewKills, async (moment) => {
       await putBack()
       const ended = await runAndKill(program, moment)
       const underWay = ended.underWay && (await version()) <= mongoMigrations.length

@@ -3,13 +3,13 @@
  * twice.
  */
 import assert from 'node:assert/strict'
-import { after, before, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import { runStoreCommand, transferNames } from '../../engine/store/copy.ts'
 import type { StoreTransfer } from '../../engine/store/transfer.ts'
 import { fill, mongoPlace, sqlitePlace, type Place } from '../store/copy-places.ts'
 import { needs } from '../support/require.ts'
 import { emptyDatabase } from '../support/store-choice.ts'
-import { doneLine, imported, killSpread, runAndKill, type Ended, type Moment } from './kills.ts'
+import { doneLine, fewKills, imported, killSpread, manyKills, runAndKill, type Ended, type Moment } from './kills.ts'
 
 /**
  * What `npm run store` runs: a program without the rest of the service starts in a third of the time. It prints a line
@@ -41,17 +41,15 @@ async function allOf(open: () => Promise<StoreTransfer>): Promise<Record<string,
 }
 
 suite('kill -9 of a copy: the next one makes it whole', { timeout: 600_000 }, () => {
-  let source: Place
-  before(async () => {
-    source = await sqlitePlace()
+  async function filled(source: Place): Promise<Place> {
     const store = await source.store()
     for (let mailbox = 0; mailbox < 12; mailbox += 1) await fill(store)
     await store.close()
-  })
-  after(() => source.remove())
+    return source
+  }
 
   /** By a process that is killed, and by another one to its end. */
-  async function copyTwice(target: Place, moment: Moment | null): Promise<Ended> {
+  async function copyTwice(source: Place, target: Place, moment: Moment | null): Promise<Ended> {
     const args = ['copy', '--from', source.address, '--to', target.address]
     const ended = await runAndKill(copying(args), moment)
     if (ended.isDone) return ended
@@ -61,11 +59,11 @@ suite('kill -9 of a copy: the next one makes it whole', { timeout: 600_000 }, ()
   }
 
   /** One target for all rounds is emptied after each of them. */
-  async function killCopies(target: Place, empty: () => Promise<unknown>): Promise<void> {
+  async function killCopies(kills: number, source: Place, target: Place, empty: () => Promise<unknown>): Promise<void> {
     let whole: Record<string, unknown[]> | null = null
     try {
-      await killSpread(async (moment) => {
-        const ended = await copyTwice(target, moment)
+      await killSpread(kills, async (moment) => {
+        const ended = await copyTwice(source, target, moment)
         const copied = await allOf(() => target.transfer('source'))
         // The first start is not killed.
         assert.deepEqual(copied, (whole ??= copied))
@@ -73,17 +71,22 @@ suite('kill -9 of a copy: the next one makes it whole', { timeout: 600_000 }, ()
         return ended
       })
     } finally {
-      await target.remove()
+      await Promise.all([source.remove(), target.remove()])
     }
   }
 
-  test('to SQLite', { timeout: 300_000 }, async () => {
+  test('from SQLite to SQLite', { timeout: 300_000 }, async () => {
     const target = await sqlitePlace()
-    await killCopies(target, () => target.remove())
+    await killCopies(fewKills, await filled(await sqlitePlace()), target, () => target.remove())
   })
 
-  test('to MongoDB', { timeout: 300_000, ...needs('mongodb') }, async () => {
+  test('from SQLite to MongoDB', { timeout: 300_000, ...needs('mongodb') }, async () => {
     const target = await mongoPlace()
-    await killCopies(target, () => emptyDatabase(target.address))
+    await killCopies(manyKills, await filled(await sqlitePlace()), target, () => emptyDatabase(target.address))
+  })
+
+  test('from MongoDB to SQLite', { timeout: 300_000, ...needs('mongodb') }, async () => {
+    const target = await sqlitePlace()
+    await killCopies(fewKills, await filled(await mongoPlace()), target, () => target.remove())
   })
 })

@@ -22,7 +22,7 @@ import { addAccounts, storeOf } from '../support/stopped-service.ts'
 import { chosenStore } from '../support/store-choice.ts'
 import { until } from '../support/until.ts'
 import { createUser, listed } from '../support/users.ts'
-import { kills, mostRounds } from './kills.ts'
+import { fewKills, manyKills, roundsFor } from './kills.ts'
 import { basicOf } from './stranger.ts'
 
 const password = 'correct-horse'
@@ -48,8 +48,8 @@ function createGate() {
   }
 }
 
-/** The share of each work's time at which the kill comes: thirty shares in thirty rounds, for each in another order. */
-function sharesOf(round: number): Record<Work, number> {
+/** The share of each work's time at which the kill comes: as many shares as kills, for each work in another order. */
+function sharesOf(round: number, kills: number): Record<Work, number> {
   const share = (step: number): number => (((round * step) % kills) + 0.5) / kills
   return { append: share(1), move: share(7), reseal: share(11), backup: share(13) }
 }
@@ -58,6 +58,8 @@ suite('kill -9 of the service', () => {
   const parts = new AsyncDisposableStack()
   const choice = chosenStore()
   const hasBackups = choice.kind === 'sqlite'
+  const kills = choice.kind === 'sqlite' ? manyKills : fewKills
+  const mostRounds = roundsFor(kills)
   let client: MongoClient | null = null
   const works: readonly Work[] = ['append', 'move', 'reseal', ...(hasBackups ? (['backup'] as const) : [])]
   let server: ImapServer
@@ -198,7 +200,7 @@ suite('kill -9 of the service', () => {
    * answer. Returns the works that the kill met under way: they had written something, and were not answered.
    */
   async function round(n: number): Promise<Work[]> {
-    const shares = sharesOf(n)
+    const shares = sharesOf(n, kills)
     await service.start(env())
     const { written, answers, isBackupUnderWay, failed } = begin(n)
     await Promise.race([Promise.all([written.append(), written.move()]), failed])

@@ -1,4 +1,4 @@
-/** SIGKILL in the middle of the work of a process, thirty times, each time at another moment. */
+/** SIGKILL in the middle of the work of a process, again and again, each time at another moment. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,10 +8,13 @@ import { pathToFileURL } from 'node:url'
 import { endsWithUs } from '../support/orphans.ts'
 
 /** The kills that have to meet each work under way. */
-export const kills = 30
+export const manyKills = 30
+
+/** The kills of a work that is killed `manyKills` times on another store. */
+export const fewKills = 10
 
 /** Rounds for as many kills, at most. */
-export const mostRounds = 3 * kills
+export const roundsFor = (kills: number): number => 3 * kills
 
 /**
  * The last line of a program whose work is done. Before it, the program prints a line after each step of its work, the
@@ -75,7 +78,7 @@ function gapsBetween(times: readonly number[]): number[] {
 }
 
 /** The moment of a round: after each line in turn, and each time at another part of the gap to the next one. */
-function momentOf(round: number, gaps: readonly number[]): Moment {
+function momentOf(round: number, kills: number, gaps: readonly number[]): Moment {
   const lines = (round % gaps.length) + 1
   const rounds = Math.ceil(kills / gaps.length)
   const turn = Math.floor(round / gaps.length) % rounds
@@ -83,15 +86,15 @@ function momentOf(round: number, gaps: readonly number[]): Moment {
 }
 
 /**
- * Calls `round` until thirty kills have met the work under way, with moments that are spread over all of its steps. The
- * first round is not killed. Each round shows how long the steps that it has done take by now.
+ * Calls `round` until as many kills have met the work under way, with moments that are spread over all of its steps.
+ * The first round is not killed. Each round shows how long the steps that it has done take by now.
  */
-export async function killSpread(round: (moment: Moment | null) => Promise<Ended>): Promise<void> {
+export async function killSpread(kills: number, round: (moment: Moment | null) => Promise<Ended>): Promise<void> {
   const gaps = gapsBetween((await round(null)).times)
   assert(gaps.length > 0, 'the program prints a line for each step, and one at its end')
   for (let number = 0, met = 0; met < kills; number += 1) {
-    assert(number < mostRounds, `${kills} kills under way wanted, ${met} made: the work ends too soon`)
-    const { underWay, times } = await round(momentOf(number, gaps))
+    assert(number < roundsFor(kills), `${kills} kills under way wanted, ${met} made: the work ends too soon`)
+    const { underWay, times } = await round(momentOf(number, kills, gaps))
     for (const [index, gap] of gapsBetween(times).entries()) gaps[index] = gap
     if (underWay) met += 1
   }

@@ -18,6 +18,22 @@ const wrongKeys: Attack = ({ url, repeat }) => {
   })
 }
 
+const adminTokens: Attack = ({ url, repeat }) => {
+  let tries = 0
+  return repeat('wrong admin tokens', 5, async () => {
+    tries += 1
+    const headers = { authorization: `Bearer guess-${tries}` }
+    const { status } = await say(`${url}/admin/accounts`, { headers, from: addressOf(20 + (tries % 20)) })
+    if (status === 429) throw new Error('refused')
+  })
+}
+
+const foreignHosts: Attack = ({ url, repeat }) =>
+  repeat('foreign hosts', 20, () => {
+    const ask = (path: string) => say(`${url}${path}`, { headers: { host: 'mallory.example' }, from: addressOf(2) })
+    return Promise.all(['/console', '/console/login', '/healthz', '/lite/users'].map(ask))
+  })
+
 const consoleGuesses: Attack = ({ url, repeat }) =>
   repeat('guesses at the console', 10_000, () => {
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -64,6 +80,8 @@ const forms: Attack = ({ url, repeat }) =>
 export const callsOfStrangers: readonly Attack[] = [
   longHeaders,
   wrongKeys,
+  adminTokens,
+  foreignHosts,
   consoleGuesses,
   heldBodies,
   manyConnections,

@@ -37,5 +37,10 @@ const stage: Stage = {
 process.on('uncaughtException', () => undefined)
 process.on('unhandledRejection', () => undefined)
 const attacks: readonly Attack[] = [...callsOfStrangers, ...mailServers, ...tenant]
-await Promise.race([Promise.allSettled(attacks.map((attack) => attack(stage))), pause(order.seconds * 1000 + 10_000)])
+const all = attacks.map((attack) =>
+  attack(stage).catch((error: unknown) => {
+    if (!stop.aborted) rounds[`${attack.name}: ${String(error)}`] = { done: 0, failed: 1 }
+  }),
+)
+await Promise.race([Promise.all(all), pause(order.seconds * 1000 + 10_000)])
 process.stdout.write(`${JSON.stringify(rounds)}\n`, () => process.exit(0))

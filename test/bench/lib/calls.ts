@@ -47,21 +47,24 @@ export async function callAll(url: string, next: Next, calls: number): Promise<v
   caller.close()
 }
 
-/** Microseconds a call of each round. The first round warms up. Of each round the order is turned around. */
+/** Rounds before those that count: a service that runs for days has compiled what it runs often. */
+const warmUps = 10
+
+/** Microseconds a call of each round after the warm-up. From round to round the order is turned around. */
 export async function callRounds(
   services: Both<Service>,
   paths: Both<Next>,
   { rounds, calls }: { readonly rounds: number; readonly calls: number },
 ): Promise<Pair[]> {
   const pairs: Pair[] = []
-  for (let round = 0; round <= rounds; round += 1) {
+  for (let round = 0; round < warmUps + rounds; round += 1) {
     const micros = [0, 0]
     for (const index of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
       const before = cpuNanosOf(services[index].pid)
       await callAll(services[index].url, paths[index], calls)
       micros[index] = (cpuNanosOf(services[index].pid) - before) / 1000 / calls
     }
-    if (round > 0) pairs.push({ before: micros[0] ?? 0, now: micros[1] ?? 0 })
+    if (round >= warmUps) pairs.push({ before: micros[0] ?? 0, now: micros[1] ?? 0 })
   }
   return pairs
 }

@@ -1,7 +1,7 @@
 /**
  * Two contestants in turns: each round both do the same, in alternating order, so that the machine's noise hits both.
  */
-import { percentile } from '../lib/statistics.ts'
+import { median } from '../lib/ratios.ts'
 
 export interface Outcome {
   readonly name: string
@@ -67,10 +67,6 @@ async function rateOf(work: Work): Promise<Rate> {
   const ms = performance.now() - began
   const { user, system } = process.cpuUsage(cpu)
   return { perSecond: (done / ms) * 1000, perCpuSecond: (done / (user + system)) * 1_000_000 }
-}
-
-function median(values: readonly number[]): number {
-  return percentile(values, 50)
 }
 
 /** Does `one` over and over, `width` at a time, until the time is up. `counter` goes on over the rounds. */
