@@ -55,19 +55,28 @@ export function createExclusiveByKey() {
 /** Time of long work in one turn of the event loop. */
 const stretchMs = 10
 
-/** Long work that goes on in one of the next turns, in order. */
-const waiting: (() => void)[] = []
+/** Long work that goes on in one of the next turns: by owner, each owner's in order. The first owner is the next. */
+const waiting = new Map<string, (() => void)[]>()
 /** End of the time for long work in this turn; null = no call in this turn yet. */
 let stretchEndsAt: number | null = null
 
 async function nextStretch(): Promise<void> {
   stretchEndsAt = null
-  if (waiting.length === 0) return
+  if (waiting.size === 0) return
   const endsAt = beginStretch()
   do {
-    waiting.shift()?.()
+    resumeNext()
     await settled()
-  } while (waiting.length > 0 && performance.now() < endsAt)
+  } while (waiting.size > 0 && performance.now() < endsAt)
+}
+
+function resumeNext(): void {
+  const [next] = waiting
+  if (next === undefined) return
+  const [owner, works] = next
+  waiting.delete(owner)
+  works.shift()?.()
+  if (works.length > 0) waiting.set(owner, works)
 }
 
 function beginStretch(): number {
@@ -78,11 +87,11 @@ function beginStretch(): number {
 
 /**
  * Yields to the event loop between two pieces of long work. Resolves at once while this turn has time left and no other
- * work waits, else in a later turn, in order of call. Timers, sockets and short work thus run every 10 ms.
+ * work waits, else in a later turn, of each owner in turn. Timers, sockets and short work thus run every 10 ms.
  */
-export async function yieldToLoop(): Promise<void> {
-  if (waiting.length === 0 && performance.now() < (stretchEndsAt ?? beginStretch())) return
-  await new Promise<void>((resolve) => waiting.push(resolve))
+export async function yieldToLoop(owner = ''): Promise<void> {
+  if (waiting.size === 0 && performance.now() < (stretchEndsAt ?? beginStretch())) return
+  await new Promise<void>((resolve) => waiting.getOrInsertComputed(owner, () => []).push(resolve))
 }
 
 /** Resolves after all promise callbacks that can run have run. */

@@ -106,8 +106,8 @@ async function readRest(ctx: FrameContext): Promise<Buffer> {
 async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<void> {
   const { body } = exchange
   if (body?.whole !== true || body.received === 0) return
-  // Many bodies may arrive at the same moment, and each takes long to parse.
-  await yieldToLoop()
+  // Many bodies of one sender may arrive at the same moment, and each takes long to parse.
+  await yieldToLoop(exchange.address)
   const entries = await parseBody(req, body.bytes(), exchange)
   exchange.values = valuesOf([...exchange.query, ...entries])
 }

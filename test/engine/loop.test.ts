@@ -116,4 +116,16 @@ suite('yielding to the event loop', () => {
     await Promise.all([work('long', 60, seen), work('short', 3, seen)])
     assert.ok(seen.lastIndexOf('short') < 12, seen.join(' '))
   })
+
+  test('owners take turns: much work of one waits for one piece of another', async () => {
+    const seen: string[] = []
+    const once = async (owner: string): Promise<void> => {
+      await yieldToLoop(owner)
+      seen.push(owner)
+    }
+    await yieldToLoop()
+    spin(12)
+    await Promise.all([...Array.from({ length: 60 }, () => once('many')), once('one')])
+    assert.equal(seen.indexOf('one'), 1)
+  })
 })
