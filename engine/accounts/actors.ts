@@ -18,7 +18,7 @@ import {
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
 import type { OutboxRecord, AccountRecord } from '../store/records.ts'
-import { catchUpFirst } from './background.ts'
+import { catchUpFirst, createTraffic, type Traffic } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import { tryAgain } from './parking.ts'
 import type { Hosts } from './hosts.ts'
@@ -217,6 +217,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
   let epoch: number | null = null
   let hurried = new AbortController()
   let closing = Promise.resolve()
+  const traffic = createTraffic(sync.now)
 
   /**
    * Closes the connections of this attempt alone: an old attempt may end after a new one has begun. Resolves when no
@@ -271,7 +272,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       owning(signal, (mine) => firstRead(sync, mine, progress)),
     /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
     watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
-      owning(signal, (mine) => watchAccount(deps, mine, news, signal)),
+      owning(signal, (mine) => watchAccount(deps, { ...mine, traffic }, news, signal)),
     /** Opens the command connection, when it is not open, in the bounded time of a command. */
     relogin: async (): Promise<void> => connection().link.run(() => Promise.resolve()),
     /** Of the last claim; null before the first one and while one is under way. */
@@ -361,7 +362,7 @@ interface WatchNews {
 
 async function watchAccount(
   { sync, backfilling, dialing, hosts }: RuntimeDeps,
-  { session, state, link, tokenRenewAt }: Connection,
+  { session, state, link, tokenRenewAt, traffic }: Connection & { readonly traffic: Traffic },
   { alive, completed }: WatchNews,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
@@ -374,7 +375,7 @@ async function watchAccount(
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
   const isCalling = (): boolean => link.depth().running > 0
-  const options = { renewMs, host, backfilling, dialing, onComplete, tokenRenewAt, alive, isCalling }
+  const options = { renewMs, host, backfilling, dialing, onComplete, traffic, tokenRenewAt, alive, isCalling }
   return watchAll({ deps: sync, state, session }, options, signal)
 }
 

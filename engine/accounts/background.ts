@@ -16,8 +16,13 @@ import { createParking, isOfFolder } from './parking.ts'
 import type { AccountState } from './state.ts'
 import { catchUp, forget, hasModseqs, openInbox } from './sync.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
+import { messageId } from '../store/ids.ts'
+import { serverIdentity } from './identity.ts'
+import type { ReadMessage } from './plan.ts'
 import { readUids } from './read.ts'
-import { cursorOf, type FolderContext, quarantine, storeRead, type SyncContext } from './write.ts'
+import type { IdentifiedFlags } from './session-types.ts'
+import { toSet } from './session/uids.ts'
+import { cursorOf, type FolderContext, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
 import type { Session } from './session/index.ts'
 
 /** INBOX waits while a page is read: after a page that took longer the next pages are shorter. */
@@ -30,6 +35,27 @@ export interface BackgroundOptions {
   readonly backfilling: Pick<FairQueue, 'run'>
   /** Called once per actor, when every folder is complete. */
   readonly onComplete: () => Promise<void>
+  /** Old mail of this account, over all its sessions. */
+  readonly traffic: Traffic
+}
+
+/** Gmail closes an account that has sent 2,500 MB in a day to all mail programs, for a day. */
+const mostBytesADay = 1_000_000_000
+const dayMs = 86_400_000
+
+export type Traffic = ReturnType<typeof createTraffic>
+
+export function createTraffic(now: () => number) {
+  let bytes = 0
+  let endsAt = 0
+  return {
+    /** Counts bytes of old mail. Returns when more may be read, in ms since 1970; 0 = now. */
+    count(more: number): number {
+      if (now() >= endsAt) [bytes, endsAt] = [0, now() + dayMs]
+      bytes += more
+      return bytes < mostBytesADay ? 0 : endsAt
+    },
+  }
 }
 
 interface Place {
@@ -72,7 +98,7 @@ const ownTurn = ({ developerId, id }: AccountRecord): Turn => ({ developerId, ke
 
 export function createBackground(
   context: SyncContext,
-  { host, backfilling, onComplete }: BackgroundOptions,
+  { host, backfilling, onComplete, traffic }: BackgroundOptions,
   wake: () => void,
   signal: AbortSignal,
 ) {
@@ -93,14 +119,14 @@ export function createBackground(
 
   async function readPage({ id, path }: FolderRecord, { late, end }: Place): Promise<void> {
     const size = Math.min(config.MAILROOM_SYNC_BATCH, host.page)
-    const began = now()
+    const [began, received] = [now(), session.received]
     let messages = size
     try {
       const page = async (): Promise<void> => void (messages = await backfillOpened({ ...context, folderId: id }, size))
       await park(path, () => endable(session, late, page))
     } finally {
       learnPage(host, messages, now() - began)
-      pausedUntil = now() + config.MAILROOM_BACKFILL_PAUSE
+      pausedUntil = Math.max(now() + config.MAILROOM_BACKFILL_PAUSE, countSince(context, traffic, received))
       end()
     }
   }
@@ -217,10 +243,12 @@ async function backfillPage(context: FolderContext, size: number): Promise<numbe
     found = await session.searchUids(`${from}:${to}`)
   }
   const uids = found.slice(-size)
-  const { messages, poison } = await readUids(session, uids)
+  const known = await knownElsewhere(context, uids)
+  const unknown = new Set(uids).difference(new Set(known.map(({ fetched: { uid } }) => uid)))
+  const { messages, poison } = await readUids(session, [...unknown])
   const below = found.length > size ? Math.min(...uids) : from
   await storeRead(context, {
-    messages,
+    ...{ messages, known },
     source: 'backfill',
     move: ({ remapSince, ...cursor }) => ({
       ...cursor,
@@ -230,6 +258,30 @@ async function backfillPage(context: FolderContext, size: number): Promise<numbe
     }),
   })
   return uids.length
+}
+
+/** `received`: bytes of the session before the page. Returns when more may be read, in ms since 1970; 0 = now. */
+function countSince({ deps, state, session }: SyncContext, traffic: Traffic, received: number): number {
+  const until = isGmail(session) ? traffic.count(session.received - received) : 0
+  if (until > 0) deps.log.warn({ accountId: state.account.id, until }, 'old mail waits: Gmail gives no more in a day')
+  return until
+}
+
+function isGmail({ capabilities }: Session): boolean {
+  return capabilities.identity === 'gmail'
+}
+
+/** Gmail has a message in All Mail and under each of its labels: what the index has already is not read again. */
+async function knownElsewhere(context: FolderContext, uids: readonly number[]): Promise<ReadMessage[]> {
+  const { session, state } = context
+  if (!isGmail(session) || uids.length === 0) return []
+  const idOf = ({ emailId }: IdentifiedFlags) => messageId(state.account.id, serverIdentity(emailId ?? '', 'gmail'))
+  const listed = await session.fetchIds(toSet(uids))
+  const rows = await rowsById(context, listed.map(idOf))
+  return listed.flatMap((fetched) => {
+    const row = rows.get(idOf(fetched))
+    return row === undefined ? [] : [{ id: row.id, identity: row.identity, facts: row, fetched }]
+  })
 }
 
 /** The next folder to backfill: INBOX, then Sent, then the others as listed. */

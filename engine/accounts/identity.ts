@@ -37,7 +37,7 @@ export function identityOf(
   kind: SessionCapabilities['identity'],
   { fields } = readHeaders(fetched.headers),
 ): string {
-  if (fetched.emailId !== null && kind !== null) return `${kind === 'gmail' ? 'gm' : 'eid'}:${fetched.emailId}`
+  if (fetched.emailId !== null && kind !== null) return serverIdentity(fetched.emailId, kind)
   const values = (name: string): string[] => fields.filter((field) => field.name === name).map(({ raw }) => raw)
   const messageId = ownMessageId(values('message-id'))
   const arrival = second(fetched.internalDate)
@@ -46,6 +46,10 @@ export function identityOf(
   }
   const said = hashOf(...['from', 'date', 'subject'].flatMap((name) => values(name).slice(0, 1)))
   return `mid:${hashOf(messageId, fetched.size, arrival, said)}`
+}
+
+export function serverIdentity(emailId: string, kind: 'gmail' | 'objectid'): string {
+  return `${kind === 'gmail' ? 'gm' : 'eid'}:${emailId}`
 }
 
 /**

@@ -28,7 +28,7 @@ export interface ReadMessage {
   readonly id: string
   readonly identity: string
   readonly facts: MessageFacts
-  readonly fetched: FetchedMessage
+  readonly fetched: Pick<FetchedMessage, 'uid' | 'flags' | 'modseq'>
 }
 
 /** A change with the message as it is right after it. */

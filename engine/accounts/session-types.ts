@@ -62,10 +62,9 @@ export interface FetchedMessage {
   readonly body: BodyNode | null
   /** The raw header block of `indexedHeaders`, CRLF kept. */
   readonly headers: Buffer
-  /** X-GM-MSGID or EMAILID, X-GM-THRID or THREADID, X-GM-LABELS. */
+  /** X-GM-MSGID or EMAILID, X-GM-THRID or THREADID. */
   readonly emailId: string | null
   readonly threadId: string | null
-  readonly labels: readonly string[] | null
 }
 
 export interface ListedMailbox {
@@ -129,6 +128,11 @@ export interface FlagsOf {
   readonly uid: number
   readonly flags: readonly string[]
   readonly modseq: string | null
+}
+
+/** The same with X-GM-MSGID. */
+export interface IdentifiedFlags extends FlagsOf {
+  readonly emailId: string | null
 }
 
 export interface FlagChange {

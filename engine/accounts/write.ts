@@ -142,14 +142,16 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
 
 interface Reading {
   readonly messages: readonly FetchedMessage[]
+  /** Messages of the index that lie in this folder too. */
+  readonly known?: readonly ReadMessage[]
   readonly source: Source
   readonly move: (cursor: FolderCursor) => FolderCursor
 }
 
 export async function storeRead(context: FolderContext, reading: Reading): Promise<void> {
   const { state, deps, session } = context
-  const { messages, source, move } = reading
-  const read = await recognised(context, reading)
+  const { known = [], source, move } = reading
+  const read = [...(await recognised(context, reading)), ...known]
   const ids = read.map((message) => message.id)
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
@@ -164,7 +166,7 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
     return { cursor: next, added, changes, old, contacts }
   }
   await commit(context, build, async ({ outbox }) => {
-    deps.metrics.messagesIndexed.inc({ source }, messages.length)
+    deps.metrics.messagesIndexed.inc({ source }, read.length)
     measure(deps, found, seenAt)
     const uids = new Map(read.map(({ id, fetched }) => [id, fetched.uid]))
     const fetchMany: FetchMany = (wanted, maxBytes) => fetchTexts(session, uids, wanted, maxBytes)

@@ -5,7 +5,8 @@
  */
 import { isAppError, badParameter } from '../../errors.ts'
 import { sectionOf } from '../../messages/structure.ts'
-import { indexedHeaders, type FetchedMessage, type FlagsOf, type Chunk, type FromWhole } from '../session-types.ts'
+import { indexedHeaders, type Chunk, type FetchedMessage, type FromWhole } from '../session-types.ts'
+import type { FlagsOf, IdentifiedFlags } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
 import { type Allowance, fetches, cutOf } from './frames.ts'
@@ -44,7 +45,7 @@ function indexItems(facts: Facts, form: Form): Argument[] {
 function optionalItems(facts: Facts): string[] {
   const names = facts.modseqs ? ['MODSEQ'] : []
   if (facts.refused('identity')) return names
-  if (facts.offers('X-GM-EXT-1')) return [...names, 'X-GM-MSGID', 'X-GM-THRID', 'X-GM-LABELS']
+  if (facts.offers('X-GM-EXT-1')) return [...names, 'X-GM-MSGID', 'X-GM-THRID']
   return facts.offers('OBJECTID') ? [...names, 'EMAILID', 'THREADID'] : names
 }
 
@@ -63,7 +64,6 @@ function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
     headers: headers.bytes ?? Buffer.alloc(0),
     emailId: items.emailId,
     threadId: items.threadId,
-    labels: items.labels,
   }
 }
 
@@ -151,21 +151,24 @@ interface FlagsQuery {
   readonly since: string | null
   /** Called when the answer has more than is held at once; absent = the range has few enough messages. */
   readonly onMore: (() => void) | undefined
+  /** Asks for X-GM-MSGID too. */
+  readonly ids?: true
 }
 
-async function askFlags(send: Send, { facts }: Parts, { range, since, onMore }: FlagsQuery): Promise<FlagsOf[]> {
-  const found = new Map<number, FlagsOf>()
+async function askFlags(send: Send, { facts }: Parts, query: FlagsQuery): Promise<IdentifiedFlags[]> {
+  const { range, since, onMore, ids } = query
+  const found = new Map<number, IdentifiedFlags>()
   const within = inSet(range)
-  const names = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
+  const names = ['UID', 'FLAGS', ...(facts.modseqs ? ['MODSEQ'] : []), ...(ids ? ['X-GM-MSGID'] : [])]
   const vanished = facts.namesVanished ? [atom('VANISHED')] : []
   const modifier: Argument[] =
     since === null || !facts.modseqs ? [] : [[atom('CHANGEDSINCE'), atom(since), ...vanished]]
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
-    const { uid, flags, modseq } = items
+    const { uid, flags, modseq, emailId } = items
     if (uid === null || flags === null) facts.flagsReported(items)
     else if (within(uid) && onMore && found.size >= mostFlags && !found.has(uid)) onMore()
-    else if (within(uid)) found.set(uid, { uid, flags, modseq })
+    else if (within(uid)) found.set(uid, { uid, flags, modseq, emailId })
   }
   const args = [uidSet(range), names.map(atom), ...modifier]
   const allowance = onMore ? { ...fetches, bytes: mostFlagBytes, beyond: onMore } : fetches
@@ -173,8 +176,8 @@ async function askFlags(send: Send, { facts }: Parts, { range, since, onMore }: 
   return [...found.values()]
 }
 
-async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<FlagsOf[]> {
-  const found = new Map<number, FlagsOf>()
+async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<IdentifiedFlags[]> {
+  const found = new Map<number, IdentifiedFlags>()
   for (const range of splitSet(query.range)) {
     const reported = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
       if (refusal(error) !== 'BAD' || !deps.facts.modseqs) throw error
@@ -330,6 +333,9 @@ export function createFetcher(deps: Parts) {
      */
     fetchFlags: (range: string, since?: string, onMore?: () => void): Promise<FlagsOf[]> =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
+    /** Flags and X-GM-MSGID of one page. */
+    fetchIds: (range: string): Promise<IdentifiedFlags[]> =>
+      deps.line.run((send) => fetchFlags(send, deps, { range, since: null, onMore: undefined, ids: true })),
     /** `section`: '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when it is absent. */
     async fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null> {
       const count = Math.max(1, maxBytes)

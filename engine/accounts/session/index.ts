@@ -109,6 +109,10 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     get closed(): boolean {
       return closed.aborted
     },
+    /** Bytes that the server has sent so far. */
+    get received(): number {
+      return wire.socket?.bytesRead ?? 0
+    },
     listen: facts.listen,
     /** Asks the server to report all folders from now on. false = it will not, or not all (notify.ts). */
     notify: (): Promise<boolean> => subscribe(wire, parts),

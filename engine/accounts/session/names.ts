@@ -1,11 +1,6 @@
 /** Mailbox names: UTF-8 in the engine, modified UTF-7 (RFC 3501 §5.1.3) on the wire. */
 import { decode, encode } from 'iconv-lite'
 
-/** Decodes a mailbox name or a label of Gmail; a name without `&` stays. */
-export function inflateName(wire: string): string {
-  return wire.includes('&') ? decode(Buffer.from(wire, 'latin1'), 'utf-7-imap') : wire
-}
-
 function encodeName(path: string): string {
   return /^[\x20-\x25\x27-\x7e]*$/.test(path) ? path : encode(path, 'utf-7-imap').toString('latin1')
 }
@@ -15,7 +10,7 @@ const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
 
 export function shownName(wire: string): string {
   if (wire.toUpperCase() === 'INBOX') return 'INBOX'
-  const decoded = inflateName(wire)
+  const decoded = wire.includes('&') ? decode(Buffer.from(wire, 'latin1'), 'utf-7-imap') : wire
   const isValid = encodeName(decoded) === wire || (shiftedWell.test(wire) && !decoded.includes('\ufffd'))
   return isValid ? decoded : wire
 }

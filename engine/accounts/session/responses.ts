@@ -9,7 +9,6 @@ import { parseDate } from '../../messages/dates.ts'
 import { parseStructured } from '../../messages/headers.ts'
 import type { BodyNode } from '../session-types.ts'
 import type { ImapAttribute, ImapResponse } from './below.ts'
-import { inflateName } from './names.ts'
 
 export type Token = ImapAttribute
 
@@ -138,7 +137,6 @@ export function readFetch(response: ImapResponse) {
     else sections.set(section, { bytes: bytes(value), partial: name.partial !== undefined })
     at += 2
   }
-  const labels = items.get('X-GM-LABELS')
   const flags = items.get('FLAGS')
   const modseq = items.get('MODSEQ')
   return {
@@ -151,7 +149,6 @@ export function readFetch(response: ImapResponse) {
     body: items.get('BODYSTRUCTURE'),
     emailId: idOf(items.get('X-GM-MSGID') ?? list(items.get('EMAILID'))[0]),
     threadId: idOf(items.get('X-GM-THRID') ?? list(items.get('THREADID'))[0]),
-    labels: labels === undefined ? null : texts(labels).map(inflateName),
     sections,
   }
 }

@@ -1,7 +1,7 @@
 /** What the watching session reads besides INBOX: in whose name, what holds it up, and what is read before a poll. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { backfillFirst, createBackground } from '../../../engine/accounts/background.ts'
+import { backfillFirst, createBackground, createTraffic, type Traffic } from '../../../engine/accounts/background.ts'
 import { createHosts } from '../../../engine/accounts/hosts.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { type Asked, createFairQueue, type FairQueue } from '../../../engine/fair-queue.ts'
@@ -19,14 +19,16 @@ type Queue = Pick<FairQueue, 'run'>
 interface Options {
   readonly backfilling?: Queue
   readonly onComplete?: () => Promise<void>
+  readonly traffic?: Traffic
 }
 
 /** What the watching session does, but for INBOX. Answers how to stop. */
-function reading(context: SyncContext, { backfilling, onComplete = () => Promise.resolve() }: Options = {}) {
+function reading(context: SyncContext, options: Options = {}) {
+  const { backfilling, onComplete = () => Promise.resolve(), traffic = createTraffic(Date.now) } = options
   const places = backfilling ?? createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
   const stop = new AbortController()
-  const options = { host, backfilling: places, onComplete }
-  const background = createBackground(context, options, () => undefined, stop.signal)
+  const wanted = { host, backfilling: places, onComplete, traffic }
+  const background = createBackground(context, wanted, () => undefined, stop.signal)
   const loop = async (): Promise<void> => {
     while (!stop.signal.aborted) if (!(await background.work())) await pause(10, stop.signal)
   }
@@ -84,6 +86,52 @@ test('a place that comes when nothing is left to read is given back', async (t) 
   const stop = reading(context, { backfilling })
   await given.promise
   await stop()
+})
+
+suite('on Gmail, whose messages lie in All Mail and under each label', () => {
+  const capabilities = [...fullCapabilities, 'X-GM-EXT-1']
+  const user = { folders: { INBOX: [], All: ['\\All'], Work: [] } }
+
+  test('the headers of a message are read once', async (t) => {
+    const stage = await openStage(t, { capabilities, user })
+    fill(stage.server, 'All', count)
+    for (const path of ['INBOX', 'Work'])
+      for (let uid = 1; uid <= count; uid += 1) stage.server.copy('ann', 'All', uid, path)
+    fill(stage.server, 'Work', 1, 'own')
+    const headers: string[] = []
+    stage.server.hooks = {
+      send(response) {
+        headers.push(...(response.toString().match(/^Subject: .*$/gm) ?? []))
+        return response
+      },
+    }
+    await (await stage.work()).readAll()
+    assert.equal(headers.length, count + 1)
+    for (const path of ['INBOX', 'All']) assert.equal((await stage.subjects(path)).length, count)
+    assert.equal((await stage.subjects('Work')).length, count + 1)
+    assert.equal((await stage.message('m1')).placements.length, 3)
+    assert.deepEqual(await stage.story(), [])
+  })
+
+  test('no more bytes of old mail are read in a day than Gmail gives', async (t) => {
+    let now = 1_700_000_000_000
+    const settings = { MAILROOM_SYNC_BATCH: '1' }
+    const stage = await openStage(t, { capabilities, user, settings, now: () => now })
+    fill(stage.server, 'All', count)
+    const { context, catchUp } = await stage.work()
+    for (const path of ['INBOX', 'All', 'Work']) await catchUp(path)
+    const traffic = createTraffic(() => now)
+    assert.equal(traffic.count(999_999_000), 0)
+    const stop = reading(context, { traffic })
+    const read = () => stage.subjects('All')
+    await until('a page', async () => (await read()).length > 0)
+    await pause(100, new AbortController().signal)
+    const first = (await read()).length
+    now += 86_400_000
+    await until('the next day', async () => (await read()).length === count)
+    await stop()
+    assert(first < count)
+  })
 })
 
 suite('a folder that is refused, and whether completion waits for it', () => {

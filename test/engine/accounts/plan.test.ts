@@ -42,7 +42,6 @@ function fetched(uid: number, subject = 'hello', over: Partial<FetchedMessage> =
     headers: Buffer.from(`Message-ID: <${subject}@x.example>\r\nSubject: ${subject}\r\nFrom: a@x.example\r\n\r\n`),
     emailId: null,
     threadId: null,
-    labels: null,
     ...over,
   }
 }

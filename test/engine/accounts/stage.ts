@@ -299,9 +299,7 @@ export function fill(server: ImapServer, folder: string, count: number, prefix =
 
 /** What a client does that moves a message: the copy there, then gone here. Answers the new UID. */
 export function moveOnServer(server: ImapServer, uid: number, from: string, to: string): number {
-  const message = server.folder('ann', from).messages.find((one) => one.uid === uid)
-  if (message === undefined) throw new Error(`no message ${uid} in ${from}`)
-  const moved = server.append('ann', to, message.raw, [...message.flags], new Date(message.internalDate))
+  const moved = server.copy('ann', from, uid, to)
   server.expunge('ann', from, uid)
   return moved
 }

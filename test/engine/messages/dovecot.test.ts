@@ -40,7 +40,6 @@ function fetchedFrom(message: FetchMessageObject): FetchedMessage {
     headers: message.headers ?? Buffer.alloc(0),
     emailId: null,
     threadId: null,
-    labels: null,
   }
 }
 

@@ -26,7 +26,6 @@ export function fetchedOf(raw: Buffer, more: Partial<FetchedMessage> = {}): Fetc
     headers: indexedBlock(raw),
     emailId: null,
     threadId: null,
-    labels: null,
     ...more,
   }
 }

@@ -111,6 +111,8 @@ export interface ImapServer {
   renameFolder(user: string, name: string, to: string): void
   /** Answers the UID. */
   append(user: string, folder: string, raw: string | Buffer, flags?: readonly string[], internalDate?: Date): number
+  /** As COPY of another client. Answers the UID. */
+  copy(user: string, from: string, uid: number, to: string): number
   setFlags(user: string, folder: string, uid: number, flags: readonly string[]): void
   expunge(user: string, folder: string, ...uids: readonly number[]): void
   /** A new UIDVALIDITY; the messages that it keeps are numbered anew from 1. */
@@ -180,6 +182,13 @@ function mailboxApi(state: ServerState) {
       const { uid } = addMessage(folder, { raw: wireBytes(raw), flags, ...date })
       changed(folder)
       return uid
+    },
+    copy(user: string, from: string, uid: number, to: string): number {
+      const like = messageIn(folderIn(state, user, from), uid)
+      const folder = folderIn(state, user, to)
+      const copied = addMessage(folder, { ...like, like })
+      changed(folder)
+      return copied.uid
     },
     setFlags(user: string, name: string, uid: number, flags: readonly string[]): void {
       const folder = folderIn(state, user, name)

@@ -97,6 +97,11 @@ export interface NewMessage {
   readonly like?: Message
 }
 
+/** A UID that is given again is another message. */
+function identityOf({ user, name, uidValidity }: Folder, uid: number, raw: Buffer): string {
+  return numberFrom(`${user} ${name} ${uidValidity} ${uid} ${raw.toString('latin1')}`)
+}
+
 export function addMessage(folder: Folder, fresh: NewMessage): Message {
   const uid = folder.uidNext
   folder.uidNext += 1
@@ -107,7 +112,7 @@ export function addMessage(folder: Folder, fresh: NewMessage): Message {
     flags: new Set(fresh.flags ?? []),
     internalDate: fresh.internalDate ?? Date.now(),
     modseq: nextModseq(folder),
-    identity: fresh.like?.identity ?? numberFrom(`${folder.user} ${folder.name} ${folder.uidValidity} ${uid}`),
+    identity: fresh.like?.identity ?? identityOf(folder, uid, fresh.raw),
     thread: fresh.like?.thread ?? threadOf(folder, fresh.raw),
     labels: new Set(fresh.like?.labels ?? []),
     ...(mime ? { mime } : {}),

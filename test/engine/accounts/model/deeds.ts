@@ -186,10 +186,10 @@ function theirs(world: World, step: Deed<'flag' | 'remove' | 'move' | 'copy'>, {
   else if (step.do === 'remove') server.expunge('ann', path, uid)
   else {
     const to = pathAt(world, step.folder)
-    const message = server.folder('ann', path).messages.find((one) => one.uid === uid)
-    if (message === undefined || truth.mailbox.get(subject)?.has(to) === true) return
+    const isThere = server.folder('ann', path).messages.some((one) => one.uid === uid)
+    if (!isThere || truth.mailbox.get(subject)?.has(to) === true) return
     truth.placedByThem(subject)
-    server.append('ann', to, message.raw, [...message.flags], new Date(message.internalDate))
+    server.copy('ann', path, uid, to)
     if (step.do === 'move') server.expunge('ann', path, uid)
   }
 }

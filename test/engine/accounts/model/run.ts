@@ -8,6 +8,7 @@ import { openWorld } from './world.ts'
 
 const capabilitiesOf: Record<Scenario['server'], readonly string[]> = {
   all: fullCapabilities,
+  gmail: [...fullCapabilities, 'X-GM-EXT-1'],
   notify: [...fullCapabilities, 'NOTIFY'],
   'no uidplus': fullCapabilities.filter((name) => name !== 'UIDPLUS'),
   idle: [...plainCapabilities, 'IDLE'],

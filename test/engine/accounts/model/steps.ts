@@ -111,7 +111,7 @@ const many = (step: fc.Arbitrary<Step>, weight: number) =>
 
 /** A mailbox as it is at first, and the steps that follow. */
 export const scenarios = record({
-  server: is('all', 'all', 'notify', 'no uidplus', 'idle', 'plain'),
+  server: is('all', 'gmail', 'notify', 'no uidplus', 'idle', 'plain'),
   inbox: fc.nat(4),
   archive: fc.nat(3),
   /** Folders are read at once, in pages, or in pages with a long pause after each. */
