@@ -14,7 +14,7 @@ export function createAbsent(now: () => number) {
   let hasListed = false
   /** By path: since when full lists lack the folder. */
   let since = new Map<string, number>()
-  let listedPaths: ReadonlySet<string> = new Set()
+  let listedPaths = new Set<string>()
   let hasLost = false
   const isLong = (at: number): boolean => now() - at >= apartMs
   return {
@@ -38,6 +38,8 @@ export function createAbsent(now: () => number) {
       hasLost ||= !listedPaths.isSubsetOf(newest)
       listedPaths = newest
     },
+    /** A command of ours has removed the folder. */
+    noteRemoved: (path: string): void => void listedPaths.delete(path),
     /** Whether a list of this session lacked a path of an earlier list. */
     get hasLost(): boolean {
       return hasLost

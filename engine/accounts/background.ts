@@ -276,7 +276,7 @@ async function knownElsewhere(context: FolderContext, uids: readonly number[]): 
   const { session, state } = context
   if (!isGmail(session) || uids.length === 0) return []
   const idOf = ({ emailId }: IdentifiedFlags) => messageId(state.account.id, serverIdentity(emailId ?? '', 'gmail'))
-  const listed = await session.fetchIds(toSet(uids))
+  const listed = (await session.fetchIds(toSet(uids))) ?? []
   const rows = await rowsById(context, listed.map(idOf))
   return listed.flatMap((fetched) => {
     const row = rows.get(idOf(fetched))

@@ -27,6 +27,7 @@ import {
 } from './placed.ts'
 import { digestOf, flagsAt, readCommands } from './reading.ts'
 import { appendTo, writeCommands } from './writing.ts'
+import type { AccountState } from '../state.ts'
 import type { Session } from '../session/index.ts'
 
 export function createCommands(deps: CommandDeps) {
@@ -52,7 +53,10 @@ function folderCommands(deps: CommandDeps) {
       })
     },
     deleteFolder: (accountId: string, path: string): Promise<void> =>
-      relisted(deps, accountId, (session) => session.deleteMailbox(path)),
+      relisted(deps, accountId, async (session, { absent }) => {
+        await session.deleteMailbox(path)
+        absent.noteRemoved(path)
+      }),
     expungeFolder: (accountId: string, path: string): Promise<void> =>
       writing(deps, accountId, async (context) => {
         context.touch(path)
@@ -79,11 +83,12 @@ function folderCommands(deps: CommandDeps) {
 async function relisted(
   deps: CommandDeps,
   accountId: string,
-  change: (session: Session) => Promise<void>,
+  change: (session: Session, state: AccountState) => Promise<void>,
 ): Promise<void> {
-  await onLink(deps, accountId, async ({ session, state: { moved } }) => {
+  await onLink(deps, accountId, async ({ session, state }) => {
+    const { moved } = state
     try {
-      await change(session)
+      await change(session, state)
     } catch (error) {
       if (isAppError(error, 'conflict') || isAppError(error, 'not_found')) await moved.relist()
       throw error

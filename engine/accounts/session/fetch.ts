@@ -10,7 +10,7 @@ import type { FlagsOf, IdentifiedFlags } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
 import { type Allowance, fetches, cutOf } from './frames.ts'
-import { type Send, tellsGone } from './line.ts'
+import { orNull, type Send, tellsGone } from './line.ts'
 import type { Facts } from './server-state.ts'
 import { inSet, splitSet, toSet } from './uids.ts'
 import type { Parts } from './parts.ts'
@@ -180,7 +180,7 @@ async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<I
   const found = new Map<number, IdentifiedFlags>()
   for (const range of splitSet(query.range)) {
     const reported = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
-      if (refusal(error) !== 'BAD' || !deps.facts.modseqs) throw error
+      if (refusal(error) !== 'BAD' || !deps.facts.modseqs || query.ids) throw error
       deps.facts.refuse(query.since !== null && deps.facts.namesVanished ? 'vanished' : 'modseq')
       return fetchFlags(send, deps, { ...query, range })
     })
@@ -333,9 +333,9 @@ export function createFetcher(deps: Parts) {
      */
     fetchFlags: (range: string, since?: string, onMore?: () => void): Promise<FlagsOf[]> =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
-    /** Flags and X-GM-MSGID of one page. */
-    fetchIds: (range: string): Promise<IdentifiedFlags[]> =>
-      deps.line.run((send) => fetchFlags(send, deps, { range, since: null, onMore: undefined, ids: true })),
+    /** Flags and X-GM-MSGID of one page; null = refused. */
+    fetchIds: (range: string): Promise<IdentifiedFlags[] | null> =>
+      deps.line.run((send) => orNull(fetchFlags(send, deps, { range, since: null, onMore: undefined, ids: true }))),
     /** `section`: '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when it is absent. */
     async fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null> {
       const count = Math.max(1, maxBytes)

@@ -82,6 +82,8 @@ function tokenExpired({ details }: AppError): AppError {
 export async function openSession(options: SessionOptions, signal: AbortSignal) {
   const unparsed = createUnparsed()
   const wire = await connect(options, signal, unparsed.add)
+  // imapflow forgets its socket when it closes.
+  const { socket } = wire
   const facts = createFacts(wire.capabilities)
   const life = createLife(wire, facts)
   let closing: Promise<void> | null = null
@@ -111,7 +113,7 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     },
     /** Bytes that the server has sent so far. */
     get received(): number {
-      return wire.socket?.bytesRead ?? 0
+      return socket?.bytesRead ?? 0
     },
     listen: facts.listen,
     /** Asks the server to report all folders from now on. false = it will not, or not all (notify.ts). */

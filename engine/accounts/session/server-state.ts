@@ -74,12 +74,12 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
 }
 
 export function capabilitiesOf(facts: Facts, idle: boolean): SessionCapabilities {
-  const identity = facts.offers('X-GM-EXT-1') ? 'gmail' : facts.offers('OBJECTID') ? 'objectid' : null
+  const offered = facts.offers('X-GM-EXT-1') ? 'gmail' : facts.offers('OBJECTID') ? 'objectid' : null
   return {
     idle,
     condstore: facts.offers('CONDSTORE') && !facts.refused('modseq'),
     listStatus: facts.offers('LIST-STATUS') && !facts.refused('listReturn'),
-    identity,
+    identity: facts.refused('identity') ? null : offered,
   }
 }
 

@@ -6,7 +6,7 @@ import { createHosts } from '../../../engine/accounts/hosts.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { type Asked, createFairQueue, type FairQueue } from '../../../engine/fair-queue.ts'
 import { pause } from '../../../engine/waits.ts'
-import { fullCapabilities } from '../../support/imap-server/index.ts'
+import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { watchingAccounts } from './running.ts'
 import { accountId, fill, letter, openStage } from './stage.ts'
@@ -111,6 +111,25 @@ suite('on Gmail, whose messages lie in All Mail and under each label', () => {
     assert.equal((await stage.subjects('Work')).length, count + 1)
     assert.equal((await stage.message('m1')).placements.length, 3)
     assert.deepEqual(await stage.story(), [])
+  })
+
+  for (const status of ['NO', 'BAD'])
+    test(`a server that refuses to tell the ids (${status}): each folder is read whole`, async (t) => {
+      const command: Hooks['command'] = ({ text }) =>
+        / UID FETCH \S+ \(UID FLAGS MODSEQ X-GM-MSGID\)/.test(text) ? { tagged: `${status} no ids` } : undefined
+      const stage = await openStage(t, { capabilities, user, hooks: { command } })
+      for (const path of ['All', 'Work']) fill(stage.server, path, count)
+      const { session, readAll } = await stage.work()
+      await readAll()
+      assert.equal((await stage.subjects('Work')).length, count)
+      assert.equal(session.capabilities.condstore, true)
+    })
+
+  test('a connection that was closed still tells how many bytes came', async (t) => {
+    const stage = await openStage(t, { capabilities, user })
+    const { session } = await stage.work()
+    session.end(null)
+    assert(session.received > 100)
   })
 
   test('no more bytes of old mail are read in a day than Gmail gives', async (t) => {

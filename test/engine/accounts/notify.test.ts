@@ -101,6 +101,20 @@ suite('NOTIFY', { concurrency: true }, () => {
     assert(!(await running.story()).some((told) => told.startsWith('deleted')))
   })
 
+  test('a folder that a command removes ends no session', async (t) => {
+    const running = await open(t, noPolls)
+    await until('IDLE', () => isIdling(running))
+    const idling = running.server.connections.find((one) => one.idling)
+    await running.accounts.deleteFolder(running.account.id, 'Archive')
+    await heard(running, 'later', 'INBOX')
+    await pause(300)
+    await until('IDLE', () => isIdling(running))
+    assert.deepEqual(
+      running.server.connections.find((one) => one.idling),
+      idling,
+    )
+  })
+
   for (const [name, hooks] of [
     [
       'refused',
