@@ -84,12 +84,12 @@ MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=3 node t
   'test/e2e/{own-writes,in-process}.long.test.ts' 'test/api/lite/messages-{anew,lists}.long.test.ts' \
   'test/api/{lite,v2,admin}/!(*.long).test.ts'
 
-# These tests look at what others have to wait for, in processor time: two at once do not lengthen it.
+# These tests measure the waits of others in processor time: two files at once do not lengthen them.
 section 'test/hostile'
 MAILROOM_TEST_AT_ONCE=2 node test/run.ts --alone 'test/hostile/*.test.ts' "${untimed[@]/#/!}"
 
 section 'test/hostile on MongoDB: what is read from the store, or written to it'
-# One at a time: the database of the tests needs a core for a large batch.
+# One file at a time: the database of the tests needs a core for a large batch.
 # The others are about sockets, mail servers, parsers, pages, or what the embedded store alone has (large-lists: reader
 # threads); failing-writes, kills-of-migrations, kills-of-stores and many-messages take both stores.
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone \

@@ -262,7 +262,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       const folders = await sync.store.folders.list(accountId)
       const { session, tokenRenewAt } = await reach(deps, account, options)
       const state = createAccountState(sync, account, folders)
-      const fresh = { session, state, link: commandLink(deps, account), tokenRenewAt }
+      const fresh = { session, state, link: commandLink(deps, account), tokenRenewAt, traffic }
       if (signal.aborted) await closeConnection(fresh)
       signal.throwIfAborted()
       open = fresh
@@ -272,7 +272,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string) {
       owning(signal, (mine) => firstRead(sync, mine, progress)),
     /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
     watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
-      owning(signal, (mine) => watchAccount(deps, { ...mine, traffic }, news, signal)),
+      owning(signal, (mine) => watchAccount(deps, mine, news, signal)),
     /** Opens the command connection, when it is not open, in the bounded time of a command. */
     relogin: async (): Promise<void> => connection().link.run(() => Promise.resolve()),
     /** Of the last claim; null before the first one and while one is under way. */
@@ -289,6 +289,8 @@ interface Connection {
   readonly state: AccountState
   readonly link: Link
   readonly tokenRenewAt: number
+  /** Old mail of the account, over all its connections. */
+  readonly traffic: Traffic
 }
 
 async function closeConnection(connection: Connection): Promise<void> {
@@ -362,7 +364,7 @@ interface WatchNews {
 
 async function watchAccount(
   { sync, backfilling, dialing, hosts }: RuntimeDeps,
-  { session, state, link, tokenRenewAt, traffic }: Connection & { readonly traffic: Traffic },
+  { session, state, link, tokenRenewAt, traffic }: Connection,
   { alive, completed }: WatchNews,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {

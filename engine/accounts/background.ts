@@ -14,7 +14,7 @@ import { reportGone } from './departures.ts'
 import type { Touched } from './dirty-folders.ts'
 import { createParking, isOfFolder } from './parking.ts'
 import type { AccountState } from './state.ts'
-import { catchUp, forget, hasModseqs, openInbox } from './sync.ts'
+import { catchUp, dayMs, forget, hasModseqs, openInbox } from './sync.ts'
 import type { AccountRecord, FolderRecord } from '../store/records.ts'
 import { messageId } from '../store/ids.ts'
 import { serverIdentity } from './identity.ts'
@@ -41,7 +41,6 @@ export interface BackgroundOptions {
 
 /** Gmail closes an account that has sent 2,500 MB in a day to all mail programs, for a day. */
 const mostBytesADay = 1_000_000_000
-const dayMs = 86_400_000
 
 export type Traffic = ReturnType<typeof createTraffic>
 
@@ -271,7 +270,7 @@ function isGmail({ capabilities }: Session): boolean {
   return capabilities.identity === 'gmail'
 }
 
-/** Gmail has a message in All Mail and under each of its labels: what the index has already is not read again. */
+/** Gmail has a message in All Mail and under each of its labels: messages of the index are not read again. */
 async function knownElsewhere(context: FolderContext, uids: readonly number[]): Promise<ReadMessage[]> {
   const { session, state } = context
   if (!isGmail(session) || uids.length === 0) return []

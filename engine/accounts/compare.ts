@@ -78,7 +78,7 @@ function isTakenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderI
   return state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
 }
 
-/** Whether one of these was taken away by others. Our own are few, so the answer is found early. */
+/** Whether others took a message away. Messages that we took are few, so the answer is found early. */
 function hasForeign(context: FolderContext, vanished: readonly KnownUid[]): boolean {
   return vanished.some(({ uid }) => !isTakenByUs(context, uid))
 }

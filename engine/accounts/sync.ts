@@ -35,7 +35,7 @@ import {
 import type { Session } from './session/index.ts'
 import { joined } from './session/uids.ts'
 
-const dayMs = 86_400_000
+export const dayMs = 86_400_000
 const forgetStep = 500
 /** Distance between two tries of quarantined messages, and the messages of one try. */
 const retryMs = 5 * 60_000

@@ -171,8 +171,8 @@ function byTag(counts: Counts = new Map()): readonly Labelled<'tag'>[] {
 }
 
 /**
- * Interval of the event loop's measurement, which wakes the process: most work of an idle one. Shorter holds are seen
- * now and then; those of 100 ms are reported by loop.ts.
+ * Interval of the event loop's measurement, which wakes the process: most work of an idle process. Shorter holds are
+ * seen now and then; those of 100 ms are reported by loop.ts.
  */
 const delayEveryMs = 250
 

@@ -1,8 +1,8 @@
 /**
- * Runs long searches (large texts, many patterns on many values) in worker threads: two, and a third one for a
- * developer who has none. A search has a deadline and a thread a limit of memory; past either the thread is ended and
- * the search returns the reason. A developer has one search at a time and developers take turns, so that a developer
- * with many searches delays no other developer.
+ * Runs long searches (large texts, many patterns on many values) in worker threads: two, and a third for a developer
+ * without a search. A search has a deadline and a thread a limit of memory; past either the thread is ended and the
+ * search returns the reason. A developer has one search at a time and developers take turns, so that a developer with
+ * many searches delays no other developer.
  */
 import { setFlagsFromString } from 'node:v8'
 import { AppError } from '../errors.ts'

@@ -65,7 +65,7 @@ export interface Service {
 
 const root = join(import.meta.dirname, '../..')
 
-/** The variables before `node` in the start script, and the words after it: what is tested is what runs. */
+/** The variables before `node` in the start script, and the words after it: tests start the service as operators do. */
 export function startScript(checkout: string) {
   const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as PackageFile
   const words = scripts.start.split(' ')

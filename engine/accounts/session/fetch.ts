@@ -11,7 +11,7 @@ import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
 import { type Allowance, fetches, cutOf } from './frames.ts'
 import { orNull, type Send, tellsGone } from './line.ts'
-import type { Facts } from './server-state.ts'
+import { type Facts, identityKind } from './server-state.ts'
 import { inSet, splitSet, toSet } from './uids.ts'
 import type { Parts } from './parts.ts'
 
@@ -42,11 +42,11 @@ function indexItems(facts: Facts, form: Form): Argument[] {
   return [...names.map(atom), headerItem]
 }
 
+const idItems = { gmail: ['X-GM-MSGID', 'X-GM-THRID'], objectid: ['EMAILID', 'THREADID'] } as const
+
 function optionalItems(facts: Facts): string[] {
-  const names = facts.modseqs ? ['MODSEQ'] : []
-  if (facts.refused('identity')) return names
-  if (facts.offers('X-GM-EXT-1')) return [...names, 'X-GM-MSGID', 'X-GM-THRID']
-  return facts.offers('OBJECTID') ? [...names, 'EMAILID', 'THREADID'] : names
+  const kind = identityKind(facts)
+  return [...(facts.modseqs ? ['MODSEQ'] : []), ...(kind === null ? [] : idItems[kind])]
 }
 
 /** null when the items do not answer the question: the header block is missing, or a UID that `asked` does not give. */

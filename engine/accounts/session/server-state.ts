@@ -73,13 +73,18 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   }
 }
 
+/** The kind of message ids that the server has, and has not refused to tell. */
+export function identityKind(facts: Facts): SessionCapabilities['identity'] {
+  if (facts.refused('identity')) return null
+  return facts.offers('X-GM-EXT-1') ? 'gmail' : facts.offers('OBJECTID') ? 'objectid' : null
+}
+
 export function capabilitiesOf(facts: Facts, idle: boolean): SessionCapabilities {
-  const offered = facts.offers('X-GM-EXT-1') ? 'gmail' : facts.offers('OBJECTID') ? 'objectid' : null
   return {
     idle,
     condstore: facts.offers('CONDSTORE') && !facts.refused('modseq'),
     listStatus: facts.offers('LIST-STATUS') && !facts.refused('listReturn'),
-    identity: facts.refused('identity') ? null : offered,
+    identity: identityKind(facts),
   }
 }
 

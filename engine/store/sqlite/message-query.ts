@@ -64,9 +64,8 @@ interface Source extends Sql {
 }
 
 function sourceOf(accountId: string, query: MessageQuery, wide: WideMatches): Source | null {
-  const { all, none } = queryKeys(query)
-  if (all.some((keys) => keys.length === 0) || query.ids?.length === 0) return null
-  const groups = [...all]
+  const { all: groups, none } = queryKeys(query)
+  if (groups.some((keys) => keys.length === 0) || query.ids?.length === 0) return null
   const driver = query.ids ? undefined : groups.shift()
   const beside = (sentAt: string, id: string) => otherConditions(accountId, query, { sentAt, id, groups, none, wide })
   const join = (id: string): string => (subjectNeedle(query) === null ? '' : `CROSS JOIN messages m ON m.id = ${id}`)

@@ -107,7 +107,7 @@ suite('a mailbox that is being read for the first time', () => {
     const stores = rig.engines.map(({ store }) => store.messages)
     aroundNextCall(stores, 'find', async (call) => {
       const none = await call()
-      // One page is read after each connect: a short one after one that took long.
+      // Each connect brings a page, and a slow page makes the next pages shorter.
       let read = 0
       await until('all of INBOX', async () => {
         const before = read
