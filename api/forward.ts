@@ -113,12 +113,13 @@ async function keyOfCall(engine: Engine, { url = '', method }: IncomingMessage, 
 }
 
 /** Key of the account, the webhook or the delivery whose id is in the path. */
-async function keyOfThing({ store }: Engine, url: string): Promise<Key> {
+async function keyOfThing({ store, webhooks }: Engine, url: string): Promise<Key> {
   for (const [pattern, records] of things) {
     const id = pattern.exec(url)?.[1]
     if (id === undefined) continue
     // A bare URL has no record: the node of its first callback has an actor for it.
-    const row = isBareUrl(id) ? (await store.outbox.waiting(id, 1)).at(0) : await store[records].get(id)
+    const served = records === 'webhooks' ? webhooks.served(id) : null
+    const row = served ?? (isBareUrl(id) ? (await store.outbox.waiting(id, 1)).at(0) : await store[records].get(id))
     return row ? { id: row.userId ?? row.developerId } : null
   }
   return null

@@ -371,6 +371,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   if (problems.length === 0 && config.MAILROOM_OAUTH_NONCE_TTL < 2 * config.MAILROOM_OAUTH_WINDOW) {
     problems.push('MAILROOM_OAUTH_NONCE_TTL: must be at least twice MAILROOM_OAUTH_WINDOW')
   }
+  if (problems.length === 0 && config.MAILROOM_ROLE !== 'all' && config.MONGODB_URI === null)
+    problems.push('MAILROOM_ROLE: needs MONGODB_URI, since the embedded store has one process')
   if (problems.length > 0) throw new AppError('bad_request', `configuration: ${problems.join('; ')}`)
   return config
 }

@@ -10,7 +10,7 @@ import type { Webhooks } from './webhooks/index.ts'
 interface Deps {
   readonly store: KeptStore
   readonly accounts: Pick<Accounts, 'gained' | 'shed' | 'reread' | 'countIn'>
-  readonly webhooks: Pick<Webhooks, 'gained' | 'shed' | 'rereadWebhook' | 'rereadChannel'>
+  readonly webhooks: Pick<Webhooks, 'gained' | 'scan' | 'rest' | 'shed' | 'rereadWebhook' | 'rereadChannel'>
   readonly developers: Pick<Developers, 'reread'>
   readonly revocations: Pick<Revocations, 'end'>
   readonly settings: Pick<Settings, 'load'>
@@ -44,7 +44,9 @@ export function createSlotWork(deps: Deps): SlotWork {
       store.forgetKept()
       await webhooks.gained(slots)
       await accounts.gained(slots)
+      await webhooks.scan(slots)
     },
+    rest: () => webhooks.rest(),
     async shed(slots) {
       // Webhooks last: callbacks that accounts have just stored are sent by the next owner.
       await accounts.shed(slots)

@@ -26,7 +26,8 @@ export function slotOfRow({ userId, developerId }: { readonly userId: string | n
 /** The slots that this process owns, each with the epoch of its claim. */
 export class Lease {
   readonly #epochs = new Map<number, number>()
-  readonly #closing = new Set<number>()
+  /** Slots in handover. */
+  readonly #ending = new Map<number, 'resting' | 'closing'>()
   #common: number | null = null
 
   /** Takes the slots from the database. Returns the new ones. */
@@ -41,15 +42,20 @@ export class Lease {
     return gained
   }
 
-  /** Begins the handover: no work starts in these slots, running work may still write. */
+  /** Begins the handover: no callback goes out in these slots, other work goes on. */
+  rest(slots: readonly number[]): void {
+    for (const slot of slots) this.#ending.set(slot, 'resting')
+  }
+
+  /** No work starts in these slots, running work may still write. */
   close(slots: readonly number[]): void {
-    for (const slot of slots) this.#closing.add(slot)
+    for (const slot of slots) this.#ending.set(slot, 'closing')
   }
 
   drop(slots: readonly number[]): void {
     for (const slot of slots) {
       this.#epochs.delete(slot)
-      this.#closing.delete(slot)
+      this.#ending.delete(slot)
     }
   }
 
@@ -58,17 +64,22 @@ export class Lease {
   }
 
   /** The slots in handover. */
-  closing(): number[] {
-    return [...this.#closing]
+  ending(): number[] {
+    return [...this.#ending.keys()]
   }
 
-  /** The owned slots that are not in handover. */
+  /** The owned slots where work starts. */
   serving(): number[] {
-    return [...this.#epochs.keys()].filter((slot) => !this.#closing.has(slot))
+    return [...this.#epochs.keys()].filter((slot) => this.serves(slot))
   }
 
   serves(slot: number): boolean {
-    return this.#epochs.has(slot) && !this.#closing.has(slot)
+    return this.#epochs.has(slot) && this.#ending.get(slot) !== 'closing'
+  }
+
+  /** Whether callbacks of the slot go out. */
+  sends(slot: number): boolean {
+    return this.#epochs.has(slot) && !this.#ending.has(slot)
   }
 
   /** undefined = another process owns it, or nobody. */
@@ -76,9 +87,9 @@ export class Lease {
     return this.#epochs.get(slot)
   }
 
-  /** Whether this process serves every slot, so that a query needs no condition. */
+  /** Whether this process owns every slot and hands none over, so that a query needs no condition. */
   get isWhole(): boolean {
-    return this.#epochs.size === slotCount && this.#closing.size === 0
+    return this.#epochs.size === slotCount && this.#ending.size === 0
   }
 
   /** The epoch of all slots; null = not all are owned, or their epochs differ. */
@@ -110,6 +121,8 @@ export interface NumberedNews extends News {
 /** What the engine does for slots. Promises resolve when the work is done. */
 export interface SlotWork {
   gained(slots: readonly number[]): Promise<void>
+  /** Waits for the callbacks of resting slots that are under way. */
+  rest(): Promise<void>
   /** Ends the work of these slots. */
   shed(slots: readonly number[]): Promise<void>
   heard(news: News): Promise<void>
@@ -153,6 +166,8 @@ export interface Nodes {
   list(): readonly NodeFacts[]
   /** Whether this process owns the slot of a user's or developer's id. */
   owns(id: string): boolean
+  /** Whether this process sends the callbacks of a user or developer: not while it hands their slot over. */
+  sends(id: string): boolean
   ownsSlot(slot: number): boolean
   /** Whether no other process owns a slot. */
   ownsAll(): boolean
@@ -193,6 +208,7 @@ export function soleNode(): Nodes {
       return [{ id: 'local', address: null, state: 'joined', ...facts }]
     },
     owns: () => true,
+    sends: () => true,
     ownsSlot: () => true,
     ownsAll: () => true,
     ownerOf: () => 'here',

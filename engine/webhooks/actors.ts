@@ -167,13 +167,17 @@ export class Actors {
     this.health.forget(channelId)
   }
 
-  /** Ends the channels `gone`. In the others, no row of a lost slot is under way when it resolves. */
-  async shed(gone: readonly string[], withinMs: number): Promise<void> {
+  /** No row of a slot in handover is under way, or in memory, when it resolves. */
+  async rest(withinMs: number): Promise<void> {
     const { nodes } = this.#deps.store
-    const isShed = (row: OutboxRecord): boolean => !nodes.owns(row.userId ?? row.developerId)
-    const all = [...this.channels]
+    const isShed = (row: OutboxRecord): boolean => !nodes.sends(row.userId ?? row.developerId)
+    await withinTime(withinMs, Promise.all(this.channels.values().map((channel) => channel.renew(isShed))))
+  }
+
+  /** Ends the channels `gone`; in the others, as `rest`. */
+  async shed(gone: readonly string[], withinMs: number): Promise<void> {
     await Promise.all(gone.map((id) => this.registry.stop(id)))
-    await withinTime(withinMs, Promise.all(all.map(([, channel]) => channel.renew(isShed))))
+    await this.rest(withinMs)
     for (const id of gone) this.#forget(id)
   }
 

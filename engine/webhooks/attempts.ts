@@ -15,6 +15,7 @@ import type { Logger } from '../observe/log.ts'
 import { workAs } from '../observe/loop.ts'
 import type { OutboxResult, OutboxStore } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
+import { type Nodes, slotLost, slotOfRow } from '../store/slots.ts'
 import { withinTime } from '../waits.ts'
 import type { Composed, Composer, Sendable } from './compose.ts'
 import { signCallback, type SignedCallback, type SigningKeys } from './envelope.ts'
@@ -29,6 +30,7 @@ export interface Outcome {
 }
 
 interface AttemptsDeps extends Pick<WebhookParts, 'config' | 'metrics' | 'tracing' | 'pace' | 'now' | 'random'> {
+  readonly store: { readonly nodes: Pick<Nodes, 'owns'> }
   readonly targets: Pick<Targets, 'get'>
   readonly composer: Pick<Composer, 'compose' | 'keysOf'>
   readonly http: Pick<HttpClient, 'postJson'>
@@ -127,8 +129,11 @@ async function composeSigned(
 }
 
 async function post(deps: AttemptsDeps, row: OutboxRecord, { url, callback, release }: SignedAttempt): Promise<Tried> {
-  const { metrics, tracing } = deps
+  const { metrics, tracing, store } = deps
+  const { userId, developerId } = row
   try {
+    // Another node may have taken the slot while the callback was composed.
+    if (!store.nodes.owns(userId ?? developerId)) throw slotLost(slotOfRow(row))
     const tried = await attempt(deps, url, callback)
     metrics.deliverySeconds.observe(tried.attempt.durationMs / 1000)
     tracing?.callback(row, tried.attempt)

@@ -272,8 +272,8 @@ export class Channel {
         notify({ type, failure: this.#failureOf(failure, attempt) })
       }
     } catch (error) {
-      // After a shutdown, the next start sends the row.
-      const level = isAppError(error, 'shutting_down') ? 'debug' : 'error'
+      // The next start, or the slot's new owner, sends the row.
+      const level = isAppError(error, 'shutting_down') || isAppError(error, 'lease_lost') ? 'debug' : 'error'
       log[level]({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
     }
   }

@@ -38,17 +38,19 @@ export class History {
     this.#deps = deps
   }
 
-  async startAll(): Promise<void> {
-    for (const { webhook } of this.#deps.targets.all()) await this.startFor(webhook)
+  async startAll(slots?: readonly number[]): Promise<void> {
+    for (const { webhook } of this.#deps.targets.all()) await this.startFor(webhook, slots)
   }
 
-  /** The webhook was made, edited or activated. */
-  async startFor(webhook: WebhookRecord): Promise<void> {
+  /** The webhook was made, edited or activated, or this node has gained slots: of these alone. */
+  async startFor(webhook: WebhookRecord, slots?: readonly number[]): Promise<void> {
     const { accounts, nodes } = this.#deps.store
     if (!isWanted(webhook)) return
     const { userId } = webhook
     const pages =
-      userId === null ? pagesOf((after, limit) => accounts.page(after, limit)) : [await accounts.listByUser(userId)]
+      userId === null
+        ? pagesOf((after, limit) => accounts.page(after, limit, slots))
+        : [await accounts.listByUser(userId)]
     for await (const page of pages) {
       for (const account of page)
         if (account.resume.initialSyncAt !== null && nodes.owns(account.userId)) this.#add(webhook, account)

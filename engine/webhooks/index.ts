@@ -67,6 +67,8 @@ export function createWebhooks(deps: WebhooksDeps) {
     resendFailed: (filter: RequeueQuery) => works.resends.start(filter),
     resending: () => works.resends.current(),
     several: parts.targets.several,
+    /** A webhook that this node serves; null = another node has it, or none. */
+    served: (id: string) => parts.targets.get(id)?.webhook ?? null,
     all: parts.targets.every,
     /** All channels of this node, or these, without steps. Channels of bare URLs (ids start with u) are included. */
     facts: (ids?: readonly string[]) => actors.registry.facts(ids).map(timed),
@@ -143,8 +145,11 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
       hasShared = true
       for (const channelId of await store.outbox.channels()) actors.wake(channelId)
       redeliveries.startAll()
-      await history.startAll()
     },
+    /** Starts the historical scans of the accounts in these slots. */
+    scan: (slots: readonly number[]) => history.startAll(slots.length === slotCount ? undefined : slots),
+    /** Resolves when no callback of a slot in handover is under way. */
+    rest: () => actors.rest(config.MAILROOM_SHUTDOWN_TIMEOUT),
     /** Ends the webhooks of these slots. */
     async shed(slots: readonly number[]): Promise<void> {
       const gone = new Set(slots)
@@ -174,9 +179,10 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
     },
     async stopAll(): Promise<void> {
       const withinMs = config.MAILROOM_SHUTDOWN_TIMEOUT
+      // No callback goes out after a node knows that it has lost its slots.
+      await actors.stopAll(withinMs)
       await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
       await searches.close()
-      await actors.stopAll(withinMs)
       await recorder.close(withinMs)
       await http.close()
     },
@@ -191,7 +197,9 @@ function createListener({ parts, actors, history, composer, streams }: Works): C
     planOld: (account, messages) => history.rowsOfOld(account, messages),
     readAhead: composer.readNew,
     stored(accountId, outbox, changes) {
-      if (outbox.length > 0) actors.dispatch(outbox)
+      // The next owner of a slot in handover finds the rows in the store.
+      const sent = outbox.filter((row) => store.nodes.sends(row.userId ?? row.developerId))
+      if (sent.length > 0) actors.dispatch(sent)
       if (changes.length > 0) streams.notify(accountId)
     },
     async planStatus(account, transition) {

@@ -57,6 +57,7 @@ suite('configuration', () => {
     ['MAILROOM_COMMAND_TIMEOUT', 'soon', /expected a duration such as 30s.*got "soon"/],
     ['MAILROOM_WEBHOOK_SCHEDULE', '5s,,1m', /expected a duration/],
     ['MAILROOM_ALLOW_PRIVATE', 'yes', /expected 0 or 1/],
+    ['MAILROOM_ROLE', 'api', /needs MONGODB_URI/],
     ['MAILROOM_PUBLIC_URL', 'mail.example.com', /http:\/\/ or https:\/\//],
     ['MAILROOM_LOG_LEVEL', 'loud', /expected fatal, error, warn/],
     ['MAILROOM_STATUS_HEADER', 'two words', /letters, digits and hyphens/],

@@ -31,6 +31,7 @@ export function work(gained: (slots: number) => void = () => undefined): SlotWor
       await Promise.resolve()
       gained(slots.length)
     },
+    rest: () => Promise.resolve(),
     shed: () => Promise.resolve(),
     heard: () => Promise.resolve(),
     weightOf: () => 1,

@@ -1,6 +1,7 @@
 /** What a start asks of the database: with which promises, and with which patience. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { MongoClient } from 'mongodb'
 import { silentLogger, type Logger } from '../../engine/observe/log.ts'
 import { createMongoStore } from '../../engine/store/mongo/index.ts'
 import { newId } from '../../engine/store/ids.ts'
@@ -8,7 +9,7 @@ import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, rejectsWith } from './contract/mailbox.ts'
 import { commandName, createProxy, isWrite, type Proxy, type Verdict } from './mongo-proxy.ts'
-import { testDatabase, type TestDatabase } from './mongo-server.ts'
+import { testDatabase, type TestDatabase, work } from './mongo-server.ts'
 
 interface Line {
   readonly level: string
@@ -34,6 +35,47 @@ suite('a start on MongoDB', needs('mongodb'), () => {
   after(async () => {
     await database.remove()
     await proxy.close()
+  })
+
+  test('a process gets slots when it has started; they are let go when their callbacks are answered', async () => {
+    const own = testDatabase()
+    const times = { beatMs: 3_600_000, silentMs: 3_600_000 }
+    const options = { uri: own.uri, pool: 3, timeoutMs: 5000, log: silentLogger, lost: () => undefined, ...times }
+    const first = await createMongoStore(options)
+    const users = Array.from({ length: 200 }, newId)
+    const owned = () => users.filter((id) => first.nodes.owns(id)).length
+    const answered = Promise.withResolvers<undefined>()
+    let isAsked = false
+    const rest = (): Promise<undefined> => {
+      isAsked = true
+      return answered.promise
+    }
+    await first.nodes.start({ ...work(), rest }, null)
+    const second = await createMongoStore(options)
+    for (let looks = 0; looks < 2; looks += 1) await first.nodes.look()
+    assert.equal(isAsked, false, 'nobody would watch the mailboxes until the second one has started')
+    await second.nodes.start(work(), null)
+    await first.nodes.look()
+    await until('it waits for callbacks', () => isAsked)
+    const sent = users.filter((id) => first.nodes.sends(id)).length
+    assert.ok(sent > 50 && sent < 150, `callbacks of ${sent} users go out`)
+    assert.equal(owned(), users.length, 'all mailboxes are watched')
+    answered.resolve(undefined)
+    await until('slots are handed over', () => owned() === sent)
+    for (const store of [first, second]) await store.close()
+    await own.remove()
+  })
+
+  test('a database with another number of slots is refused', async () => {
+    const own = testDatabase()
+    const open = () => own.open({ lost: () => undefined })
+    await (await open()).close()
+    const client = await MongoClient.connect(own.uri)
+    const meta = client.db().collection<{ _id: string; count: string }>('meta')
+    await meta.updateOne({ _id: 'slots' }, { $set: { count: '64' } })
+    await client.close()
+    await rejectsWith(open(), 'bad_request')
+    await own.remove()
   })
 
   test('whatever the URI says, writes are journaled by a majority and reads are those of the primary', async () => {

@@ -24,7 +24,7 @@ export const alonePatienceMs = usualSilentMs + 4 * usualBeatMs
 export interface JoinOptions {
   /** Whether this process must be alone. Asked before each try. */
   readonly alone: () => Promise<boolean>
-  /** Takes slots. Default true. */
+  /** Takes slots once it has started. Default true. */
   readonly works?: boolean | undefined
   /** Host and database, for the error text. */
   readonly name?: string
@@ -121,7 +121,7 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
     place: ownPlace,
     pid: process.pid,
     waits: true,
-    works: options.works ?? true,
+    works: false,
     leaving: false,
     capacity: 1,
     load: 0,
@@ -154,13 +154,19 @@ export async function join(collections: Pick<Collections, 'nodes' | 'meta'>, opt
     })
   }
   if (waited) options.log.warn({ pid: process.pid }, 'the other process has ended: this one serves the database')
-  return memberOf(members, { _id, me, state, beatMs }, options.lost)
+  return memberOf(members, { _id, me, state, beatMs, works: options.works ?? true }, options.lost)
 }
 
 /** This process, and its record's fields beside the beat. */
 interface Joining {
   readonly _id: string
   readonly me: NodeFields
+}
+
+interface Joined extends Joining {
+  readonly state: NodeState
+  readonly beatMs: number
+  readonly works: boolean
 }
 
 interface Round {
@@ -219,11 +225,7 @@ async function formerLead({ meta }: Pick<Collections, 'meta'>): Promise<NodeDoc 
 export type Member = ReturnType<typeof memberOf>
 
 /** This process's record. It beats by itself until `stop` or `release`. */
-function memberOf(
-  members: Members,
-  { _id, me, state, beatMs }: Joining & { readonly state: NodeState; readonly beatMs: number },
-  lost: () => void,
-) {
+function memberOf(members: Members, { _id, me, state, beatMs, works }: Joined, lost: () => void) {
   const { nodes, shared: counts } = members
   let ours = true
   const beat = async (change: Partial<NodeFields> = {}): Promise<boolean> => {
@@ -243,7 +245,8 @@ function memberOf(
   return {
     id: _id,
     members,
-    works: me.works,
+    /** Whether it takes slots: its record says so from the start of its work on. */
+    works,
     beatMs,
     state,
     /** Beats, and changes these fields. Returns false when others have taken this process for dead. */

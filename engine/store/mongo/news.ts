@@ -76,6 +76,8 @@ export class NewsRows {
         await this.#rows.insertOne({ ...row, by: member.id, at: new Date(context.now()) })
         written.push(row)
         told.shift()
+        // A look between the two commands has seen the number and no row: this one has it read again.
+        await count(member.members, { news: 1 })
       }
       return written
     } finally {
@@ -90,14 +92,14 @@ export class NewsRows {
 
   /** `last`: number of the newest row. */
   async read(last: number, listener: Listener | null): Promise<void> {
-    for (const news of this.#unfollowed.splice(0)) await this.#follow(news, listener)
+    await Promise.all(this.#unfollowed.splice(0).map((news) => this.#follow(news, listener)))
     if (last === this.#last) return
     const from = newsId(Math.max(0, this.#last - readAgain))
     const found = await this.#rows.find({ _id: { $gt: from }, by: { $ne: this.#deps.member.id } }).toArray()
     this.#last = last
     const numbers = new Set(found.map(({ _id }) => _id))
     for (const number of this.#read.keys()) if (!numbers.has(number)) this.#read.delete(number)
-    for (const row of found) await this.#followOnce(row, listener)
+    await Promise.all(found.map((row) => this.#followOnce(row, listener)))
   }
 
   #followOnce({ _id, what, id }: NumberedNews, listener: Listener | null): Promise<void> {

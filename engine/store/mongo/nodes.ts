@@ -9,31 +9,18 @@
  * An idle node sends two commands a beat: the slots are read only when the shared version has changed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Collection } from 'mongodb'
 import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../../../machines/node.machine.ts'
 import { toAppError } from '../../errors.ts'
 import { createExclusive, withinTime } from '../../waits.ts'
-import { allSlots, partOf, slotCount, slotOf } from '../slots.ts'
+import { partOf, slotOf } from '../slots.ts'
 import type { Lease, News, NodeFacts, Nodes, NumberedNews, Owner, SlotWork } from '../slots.ts'
-import { insertMissing } from './documents.ts'
 import { within } from './errors.ts'
 import { bury, count, readMembers, viewOf, type NodeDoc, type Seen } from './members.ts'
 import { type NewsDeps, NewsRows } from './news.ts'
-
-export interface SlotDoc {
-  readonly _id: string
-  readonly slot: number
-  /** Id of a node; '' = released. The slot is free when no node has this id. */
-  readonly owner: string
-  readonly epoch: number
-  /** The slot's weight at its last release. */
-  readonly weight: number
-}
+import { type SlotDoc, SlotRows } from './slot-rows.ts'
 
 /** Slots handed over in one step. */
 const shedAtOnce = 64
-/** Slots whose pending callbacks are fenced in one command. */
-const fencedAtOnce = 64
 const releaseMs = 2000
 /** Longest wait of a call until other nodes have followed its news. */
 const toldWithinMs = 2000
@@ -46,8 +33,6 @@ interface Deps extends NewsDeps {
   readonly lease: Lease
 }
 
-const slotId = (slot: number): string => slot.toString(16).padStart(3, '0')
-
 export async function createNodes(deps: Deps): Promise<Nodes & { readonly stop: () => Promise<void> }> {
   const node = new MongoNode(deps)
   await node.prepare()
@@ -56,7 +41,7 @@ export async function createNodes(deps: Deps): Promise<Nodes & { readonly stop: 
 
 class MongoNode implements Nodes {
   readonly #deps: Deps
-  readonly #slots: Collection<SlotDoc>
+  readonly #slots: SlotRows
   readonly #news: NewsRows
   #state: NodeState
   #work: SlotWork | null = null
@@ -87,16 +72,12 @@ class MongoNode implements Nodes {
   constructor(deps: Deps) {
     this.#deps = deps
     this.#state = deps.member.state
-    this.#slots = deps.context.collections.slots as unknown as Collection<SlotDoc>
+    this.#slots = new SlotRows(deps.context)
     this.#news = new NewsRows(deps)
   }
 
-  /** Makes the slots of a new database. */
   async prepare(): Promise<void> {
-    if ((await this.#slots.countDocuments({})) < slotCount) {
-      const docs = allSlots.map((slot) => ({ _id: slotId(slot), slot, owner: '', epoch: 0, weight: 1 }))
-      await insertMissing(this.#slots, docs)
-    }
+    await this.#slots.prepare()
     this.#news.beginAt((await readMembers(this.#deps.member.members)).shared.news)
   }
 
@@ -105,7 +86,7 @@ class MongoNode implements Nodes {
     this.#work = work
     this.#address = address
     member.stop()
-    await member.beat({ address })
+    await member.beat({ address, works: member.works })
     await this.look()
     await this.#doing
     if (this.#deps.lease.serving().length === 0) await work.gained([])
@@ -135,6 +116,10 @@ class MongoNode implements Nodes {
 
   owns(id: string): boolean {
     return this.ownsAll() || this.ownsSlot(slotOf(id))
+  }
+
+  sends(id: string): boolean {
+    return this.ownsAll() || this.#deps.lease.sends(slotOf(id))
   }
 
   ownsSlot(slot: number): boolean {
@@ -214,7 +199,7 @@ class MongoNode implements Nodes {
       return this.#look()
     }
     // First the slots whose release failed. A slot of ours without a lease: the answer to its claim was lost.
-    const shed = [...new Set([...this.#deps.lease.closing(), ...commands.shed])]
+    const shed = [...new Set([...lease.ending(), ...commands.shed])]
     const unanswered = slots.filter(({ slot, owner }) => owner === member.id && lease.epochOf(slot) === undefined)
     const claim = [...commands.claim, ...(state.phase === 'joined' ? unanswered : [])]
     if (this.#doing !== null || claim.length + shed.length + this.#unstarted.size === 0 || !member.works) return
@@ -238,33 +223,35 @@ class MongoNode implements Nodes {
     return this.#deps.lease.serving().reduce((sum, slot) => sum + this.#weightOf(slot), 0)
   }
 
+  /** Until the work of a slot has started: its weight at the last release. */
   #weightOf(slot: number): number {
-    return this.#work?.weightOf(slot) ?? 1
+    const before = this.#unstarted.has(slot) ? this.#views[slot]?.weight : undefined
+    return before ?? this.#work?.weightOf(slot) ?? 1
   }
 
   async #readSlots({ nodes, shared }: Seen): Promise<void> {
     const now = [shared.version, ...nodes.map(({ _id }) => _id)].join(' ')
     if (now === this.#readAt) return
-    this.#views = await this.#slots.find({}).sort({ _id: 1 }).toArray()
+    this.#views = await this.#slots.read()
     const owners = new Set(this.#views.map(({ owner }) => owner))
     this.#owners = nodes.flatMap(({ _id }) => (owners.has(_id) ? [_id] : [])).sort()
     this.#readAt = now
   }
 
   /**
-   * An own slot has its weight of now. A foreign slot has its weight at the last release, scaled up where its owner's
-   * load is more than the weights of the owner's slots.
+   * An own slot has its weight of now. A foreign slot has its weight at the last release, scaled so that the slots of
+   * its owner weigh together what the owner's load is.
    */
   #slotViews(): SlotView[] {
     const { lease, member } = this.#deps
     const known = new Map<string, number>()
     for (const { owner, weight } of this.#views) known.set(owner, (known.get(owner) ?? 0) + weight)
-    const more = new Map(this.#nodes.map(({ _id, load }) => [_id, Math.max(1, load / (known.get(_id) ?? Infinity))]))
+    const scales = new Map(this.#nodes.map(({ _id, load }) => [_id, load / (known.get(_id) ?? Infinity) || 1]))
     return this.#views.map(({ slot, owner, epoch, weight }) => {
       // This process may have claimed the slot after the last read.
       const isOwn = owner === member.id || (owner === '' && lease.epochOf(slot) !== undefined)
       if (isOwn) return { slot, epoch, owner: member.id, weight: this.#weightOf(slot) }
-      return { slot, epoch, owner, weight: weight * (more.get(owner) ?? 1) }
+      return { slot, epoch, owner, weight: weight * (scales.get(owner) ?? 1) }
     })
   }
 
@@ -273,24 +260,22 @@ class MongoNode implements Nodes {
     const { member, log } = this.#deps
     if (!(await bury(member.members, { id, beat }))) return
     log.warn({ node: id }, ended ? 'a node has ended' : 'a node is silent: its work is taken over')
-    if (ended) await this.#slots.updateMany({ owner: id }, { $set: { owner: '' } })
+    if (ended) await this.#slots.releaseAll(id)
     await count(member.members, { version: 1 })
   }
 
   async #claim(slots: readonly SlotView[]): Promise<void> {
     const { member, lease, log } = this.#deps
     const { term } = await count(member.members, { term: 1 })
-    for (const [owner, own] of Map.groupBy(slots, (one) => one.owner)) {
-      const taken = { _id: { $in: own.map(({ slot }) => slotId(slot)) }, owner, epoch: { $lt: term } }
-      await this.#slots.updateMany(taken, { $set: { owner: member.id, epoch: term } })
-    }
-    const owned = await this.#slots.find({ owner: member.id }).toArray()
-    await this.#fence(slots, owned, term)
-    await count(member.members, { version: 1 })
-    this.#readAt = ''
+    const owned = await this.#slots.claim(slots, member.id, term)
+    if (this.#ended) return
     const gained = lease.set(owned)
     log.info({ slots: gained.length, owned: owned.length }, 'slots claimed')
     for (const slot of gained) this.#unstarted.add(slot)
+    // Others read the slots when the version has changed: the load tells of the new slots by then.
+    await member.beat({ load: this.#load() })
+    await count(member.members, { version: 1 })
+    this.#readAt = ''
   }
 
   async #startWork(): Promise<void> {
@@ -301,22 +286,14 @@ class MongoNode implements Nodes {
     await this.#deps.member.beat({ load: this.#load() })
   }
 
-  /** Fences pending callbacks in slots that were not released: their former owner may still run. */
-  async #fence(claimed: readonly SlotView[], owned: readonly SlotDoc[], term: number): Promise<void> {
-    const unreleased = new Set(claimed.flatMap(({ slot, owner }) => (owner === '' ? [] : [slot])))
-    const slots = owned.flatMap(({ slot, epoch }) => (epoch === term && unreleased.has(slot) ? [slot] : []))
-    const { outbox } = this.#deps.context.collections
-    for (let at = 0; at < slots.length; at += fencedAtOnce) {
-      const waiting = { state: 'pending', slot: { $in: slots.slice(at, at + fencedAtOnce) } } as const
-      await outbox.updateMany(waiting, { $max: { fence: term }, $inc: { v: 1 } })
-    }
-  }
-
   /** Never rejects: the next look tries a failed step again. Looks go on meanwhile. */
   async #do(claim: readonly SlotView[], shed: readonly number[]): Promise<void> {
     try {
       if (claim.length > 0) await this.#claim(claim)
       await this.#startWork()
+      // The mailboxes are watched while a slow receiver answers.
+      this.#deps.lease.rest(shed)
+      if (shed.length > 0) await this.#work?.rest()
       for (let at = 0; at < shed.length && !this.#ended && performance.now() < this.#leaveUntil; at += shedAtOnce)
         await this.#shed(shed.slice(at, at + shedAtOnce))
       if (shed.length === 0) return
@@ -330,17 +307,11 @@ class MongoNode implements Nodes {
 
   async #shed(slots: readonly number[]): Promise<void> {
     const { member, lease } = this.#deps
-    const weights = slots.map((slot) => this.#weightOf(slot))
+    const weighed = slots.map((slot) => ({ slot, weight: this.#weightOf(slot) }))
     lease.close(slots)
     for (const slot of slots) this.#unstarted.delete(slot)
     await this.#work?.shed(slots)
-    const releases = slots.map((slot, at) => ({
-      updateOne: {
-        filter: { _id: slotId(slot), owner: member.id },
-        update: { $set: { owner: '', weight: weights[at] ?? 1 } },
-      },
-    }))
-    await this.#slots.bulkWrite(releases, { ordered: false })
+    await this.#slots.release(weighed, member.id)
     lease.drop(slots)
     await count(member.members, { version: 1 })
     this.#work?.announce()
@@ -380,8 +351,7 @@ class MongoNode implements Nodes {
     const isLost = this.#ended
     this.#end()
     if (!isLost && member.works) {
-      const released = this.#slots.updateMany({ owner: member.id }, { $set: { owner: '' } })
-      await within(released, releaseMs).catch(() => undefined)
+      await within(this.#slots.releaseAll(member.id), releaseMs).catch(() => undefined)
     }
     await member.release()
   }

@@ -64,13 +64,13 @@ function isTaken(lease: Lease | null, doc: OutboxDoc): boolean {
   return epoch === undefined || epoch < (doc.fence ?? 0)
 }
 
-/** Rows of the slots that this process serves. Hundreds of slots in a filter are slow: it names the fewer ones. */
-function servedFilter({ lease }: MongoContext, userId: string | null): Filter<OutboxDoc> {
+/** Rows that this process sends. Hundreds of slots in a filter are slow: it names the fewer ones. */
+function sentFilter({ lease }: MongoContext, userId: string | null): Filter<OutboxDoc> {
   if (lease === null || lease.isWhole) return {}
-  const serving = userId === null ? lease.serving() : [slotOf(userId)].filter((slot) => lease.serves(slot))
-  return serving.length <= slotCount / 2
-    ? { slot: { $in: serving } }
-    : { slot: { $nin: allSlots.filter((slot) => !lease.serves(slot)) } }
+  const sent = (userId === null ? allSlots : [slotOf(userId)]).filter((slot) => lease.sends(slot))
+  return sent.length <= slotCount / 2
+    ? { slot: { $in: sent } }
+    : { slot: { $nin: allSlots.filter((slot) => !lease.sends(slot)) } }
 }
 
 /** Each write compares the version: a row written meanwhile (by a pause, a requeue) is read again. */
@@ -165,10 +165,10 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
     (await pageOf(outbox, where, { ...options, sort: sendingOrder, limit })).map(outboxRecord)
   return {
     ...outboxBasics(keyed),
-    channels: () => outbox.distinct('channelId', { state: 'pending', ...servedFilter(context, null) }, read),
+    channels: () => outbox.distinct('channelId', { state: 'pending', ...sentFilter(context, null) }, read),
     pending: (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
       const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
-      return inOrder({ ...waiting, ...servedFilter(context, userId) }, limit)
+      return inOrder({ ...waiting, ...sentFilter(context, userId) }, limit)
     },
     waiting: (channelId, limit) => inOrder(pendingFilter(channelId), limit),
     backlog: backlog(context),

@@ -313,7 +313,7 @@ export async function isStore({ meta }: Collections): Promise<boolean> {
 }
 
 /** The field of each fact's document. */
-const factFields: Readonly<Record<FactName, string>> = { identity: 'id', served: 'id', copy: 'note' }
+const factFields: Readonly<Record<FactName, string>> = { identity: 'id', served: 'id', copy: 'note', slots: 'count' }
 
 export function openFacts({ meta }: Pick<Collections, 'meta'>): Facts {
   return {

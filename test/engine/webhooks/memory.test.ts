@@ -88,6 +88,7 @@ suite('an attempt', () => {
     const config = readConfig({ ...quick, MAILROOM_WEBHOOK_TIMEOUT: '1s' })
     const attempts: Attempts = createAttempts({
       config,
+      store: { nodes: { owns: () => true } },
       targets: { get: () => null },
       composer: {
         compose: () => Promise.resolve({ kind: 'send', url, body: { a: 'b' }, texts: null, release }),
