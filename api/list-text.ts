@@ -3,7 +3,7 @@ import { createFairQueue, measured, yieldToLoop } from '../engine/index.ts'
 import { type Call, JsonText } from './route.ts'
 
 /** Items of one step. */
-export const listStep = 50
+const listStep = 50
 
 /** Two lists are made at a time, and a third one for a developer who has none of them. Developers take turns. */
 const lists = createFairQueue({ places: 2 })

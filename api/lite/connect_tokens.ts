@@ -16,7 +16,7 @@ import {
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { type ApiVersion, seconds, urlsOf } from '../addresses.ts'
-import { listStep, listText } from '../list-text.ts'
+import { listText, stepsOf } from '../list-text.ts'
 import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser, type Mailbox } from './find.ts'
 import { presentUser, userView } from './users.ts'
@@ -110,29 +110,31 @@ function redirectUrl({ baseUrl, developer }: Call, token: string): string {
 
 /** The list has no pages; it ends after the newest thousand tokens. */
 const mostListed = 1000
+/** Tokens that the store is asked for at once. */
+const tokensAtOnce = 100
 
 async function* tokenSteps(call: Call, filter: TokenFilter, form: TokenView): AsyncGenerator<readonly object[]> {
   let lastListed: ConnectTokenRecord | undefined
-  for (let at = 0; at < mostListed; at += listStep) {
-    const tokens = await call.engine.store.tokens.list(call.developer.id, filter, listStep, lastListed)
-    yield await presentTokens(call, tokens, form)
-    if (tokens.length < listStep) return
+  for (let at = 0; at < mostListed; at += tokensAtOnce) {
+    const tokens = await call.engine.store.tokens.list(call.developer.id, filter, tokensAtOnce, lastListed)
+    yield* await presentTokens(call, tokens, form)
+    if (tokens.length < tokensAtOnce) return
     lastListed = tokens.at(-1)
   }
 }
 
 /** Reads the users and accounts of all these tokens with one query each, and none for tokens without a user. */
-async function presentTokens(call: Call, found: readonly ConnectTokenRecord[], { more }: TokenView): Promise<object[]> {
+async function presentTokens(call: Call, found: readonly ConnectTokenRecord[], { more }: TokenView) {
   const { store, connect } = call.engine
   const tokens = await Promise.all(found.map((token) => connect.settle(token)))
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
   const [used, owned] =
-    ids.length === 0 ? [[], []] : [await store.users.several(ids), await store.accounts.listByUsers(ids)]
+    ids.length === 0 ? [[], []] : await Promise.all([store.users.several(ids), store.accounts.listByUsers(ids)])
   const users = new Map(used.map((user) => [user.id, user]))
   const accounts = Map.groupBy(owned, ({ userId }) => userId)
   // Rows of many callers may arrive in the same turn of the event loop.
   await yieldToLoop()
-  return tokens.map((token) => {
+  return stepsOf(tokens, (token) => {
     const user = users.get(token.userId ?? '') ?? null
     const own = user === null ? [] : (accounts.get(user.id) ?? [])
     const owner = { user, accounts: own, account: own.find(({ id }) => id === token.accountId) }
@@ -274,7 +276,7 @@ const get = ({ base }: Level, form: TokenView) =>
     response: form.view,
     async handler({ path }, call) {
       const token = await findToken(call, path)
-      const [view] = await presentTokens(call, [token], form)
+      const [[view] = []] = await presentTokens(call, [token], form)
       if (view === undefined) throw notFound('connect token', path.token)
       return view
     },
