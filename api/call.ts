@@ -120,6 +120,10 @@ export class Exchange implements Call {
     return asksForJson(this.#ctx)
   }
 
+  acceptsLanguages(languages: string[]): string | false {
+    return this.#ctx.acceptsLanguages(languages)
+  }
+
   concerns(user: UserRecord, account?: AccountRecord): void {
     this.user = user
     this.account = account ?? null

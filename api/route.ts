@@ -46,6 +46,8 @@ export interface Call {
   /** Notes the id of the record that the operator created, for the audit trail. */
   made(id: string): void
   asksForJson(): boolean
+  /** The language that the client prefers (Accept-Language); false = none of these. */
+  acceptsLanguages(languages: string[]): string | false
   /** Notes the user and the email account of the answer, for the status header and the call log. */
   concerns(user: UserRecord, account?: AccountRecord): void
   /** Counts the call against the user's IMAP budget, once; throws `rate_limited`. */

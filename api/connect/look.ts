@@ -1,6 +1,7 @@
 /** The languages of the connect wizard, its style, its script, and the frame around each page. */
 import { type Brand, logoOrigin, own } from '../../engine/index.ts'
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
+import type { Call } from '../route.ts'
 import { de } from './de.ts'
 import { en, type Words } from './en.ts'
 
@@ -11,18 +12,9 @@ export function isLanguage(code: string): code is Language {
   return own(languages, code) !== undefined
 }
 
-/** The language with the highest weight in Accept-Language (RFC 9110 section 12.5.4), or English. */
-export function preferredLanguage(header: string | undefined): Language {
-  const wanted = (header ?? '').slice(0, 500).split(',').map(rangeOf)
-  const [best] = wanted.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight)
-  return best?.code ?? 'en'
-}
-
-function rangeOf(range: string): { readonly code: Language; readonly weight: number } {
-  const [name = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase())
-  const code = name.split('-', 1)[0] ?? ''
-  const weight = parameters.find((part) => part.startsWith('q='))?.slice(2) ?? '1'
-  return isLanguage(code) ? { code, weight: Number(weight) || 0 } : { code: 'en', weight: 0 }
+/** The language that the browser prefers, or English. */
+export function preferredLanguage(client: Pick<Call, 'acceptsLanguages'>): Language {
+  return (client.acceptsLanguages(Object.keys(languages)) || 'en') as Language
 }
 
 function styleOf({ color, ink }: Brand): string {

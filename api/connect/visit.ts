@@ -178,7 +178,7 @@ export function showLost(wizard: Wizard, ctx: FrameContext, { code }: AppError):
   const { target, match } = ctx.state.exchange
   const isLost = match === null && (code === 'not_found' || code === 'bad_request')
   if (!isLost || !target.startsWith('/connect/') || asksForJson(ctx)) return false
-  const page = endPageOf(wizard, preferredLanguage(ctx.get('accept-language')), 'unknown')
+  const page = endPageOf(wizard, preferredLanguage(ctx), 'unknown')
   ctx.status = statusOf.unknown
   ctx.set(page.headers)
   ctx.body = page.body
@@ -257,7 +257,7 @@ function textsIn(values: object): Values {
 /** The language of the parameter `lang`, of the session, or that the browser asks for. */
 function languageOf(call: Call, { lang = '' }: Values, session?: Session): Language {
   if (isLanguage(lang)) return lang
-  return session?.language ?? preferredLanguage(call.header('accept-language'))
+  return session?.language ?? preferredLanguage(call)
 }
 
 const statusOf: Readonly<Record<End, number>> = {
