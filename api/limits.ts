@@ -3,6 +3,7 @@
  * of the first two. Each count that is not about one user is shared by all nodes.
  */
 import type { Context } from 'koa'
+import { LRUCache } from 'lru-cache'
 import { AppError, type Config, isAppError, type Logger, ownUses, type UseKind, type Uses } from '../engine/index.ts'
 
 interface Window {
@@ -13,20 +14,9 @@ interface Window {
 /** Keys, users and addresses in one map; far more than are active at once. */
 const remembered = 100_000
 
-/** A map that forgets the names that were set first when it holds more than `most`. */
-export class BoundedMap<T> extends Map<string, T> {
-  readonly #most: number
-  constructor(most = remembered) {
-    super()
-    this.#most = most
-  }
-  override set(name: string, value: T): this {
-    this.delete(name)
-    super.set(name, value)
-    const [oldest] = this.size > this.#most ? this.keys() : []
-    if (oldest !== undefined) this.delete(oldest)
-    return this
-  }
+/** A map that forgets the least recently used names when it holds more than `most`. */
+export function boundedMap<T extends object | number | true>(most = remembered): LRUCache<string, T> {
+  return new LRUCache({ maxSize: most, sizeCalculation: () => 1 })
 }
 
 /** Counts by name. A count of 0 takes no memory. */
@@ -44,14 +34,13 @@ export function createCounts() {
 
 /** Counts by id within a window of time; `shared`: together with other nodes. */
 export function createCounter(windowMs: number, now: () => number, shared?: { uses: Uses; kind: UseKind }) {
-  const windows = new BoundedMap<{ count: number; readonly endsAt: number }>()
+  const windows = boundedMap<{ count: number; readonly endsAt: number }>()
   const windowOf = (id: string) => {
     const window = windows.get(id)
     return window === undefined || window.endsAt <= now() ? { count: 0, endsAt: now() + windowMs } : window
   }
   const add = (id: string, by: number): Window => {
     const window = windowOf(id)
-    // Set only at its beginning: the map then forgets the window that ends first.
     if (window.count === 0) windows.set(id, window)
     window.count += by
     return window
@@ -142,9 +131,9 @@ const keyLength = 64
  */
 export function createTries({ free, now, log, uses = ownUses, words: [parameter, wrong] = usualWords }: TriesOptions) {
   /** `until`: the end of the wait, milliseconds since 1970. */
-  const failures = new BoundedMap<{ readonly count: number; readonly until: number }>()
+  const failures = boundedMap<{ readonly count: number; readonly until: number }>()
   /** Pairs of address and key that succeeded. */
-  const fitted = new BoundedMap<true>()
+  const fitted = boundedMap<true>()
 
   const known = (id: string) => {
     const found = failures.get(id)

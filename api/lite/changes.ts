@@ -19,7 +19,7 @@ import {
 } from '../../engine/index.ts'
 import { seconds, type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
-import { BoundedMap, createCounts } from '../limits.ts'
+import { boundedMap, createCounts } from '../limits.ts'
 import { type Call, defineRoute, eventStreamHeaders, StreamAnswer, tagged } from '../route.ts'
 import { limitOf, optional, text } from '../values.ts'
 import { findUser } from './find.ts'
@@ -206,7 +206,7 @@ class UserReader {
   streams = 0
   readonly #engine: Engine
   readonly #user: UserRecord
-  readonly #pages = new BoundedMap<Promise<StreamPage | null>>(pagesKept)
+  readonly #pages = boundedMap<Promise<StreamPage | null>>(pagesKept)
   #accountIds: readonly string[] = []
   #woken = Promise.withResolvers<undefined>()
   #unsubscribe = (): void => undefined
@@ -275,12 +275,12 @@ class Streams {
   /** Developer → how many streams are open on this node. */
   readonly #open = createCounts()
   /** Other node → developer → how many streams are open there. */
-  readonly #elsewhere = new Map<string, BoundedMap<number>>()
+  readonly #elsewhere = new Map<string, ReturnType<typeof boundedMap<number>>>()
 
   constructor({ uses }: Engine) {
     this.#uses = uses
     uses.hear('streams', (developerId, open, node) => {
-      this.#elsewhere.getOrInsertComputed(node, () => new BoundedMap()).set(developerId, open)
+      this.#elsewhere.getOrInsertComputed(node, () => boundedMap()).set(developerId, open)
     })
   }
 
