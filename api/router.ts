@@ -82,22 +82,16 @@ export function routing(
   routes: readonly Route[],
   readers: Readonly<Record<'api' | 'pages', BaseUrlReader>>,
 ): Middleware {
-  // A router tries all its patterns. So each beginning and ending of a path has its own router, with few patterns.
-  const patterns = compileRoutes(routes)
-  const finders = new Map<string, ReadonlyMap<string, Finder>>()
-  for (const beginning of new Set(patterns.map(({ path }) => beginningsOf(path).at(-1) ?? ''))) {
-    const mayMatch = patterns.filter(({ path }) => isWithin(beginning, beginningsOf(path).at(-1)))
-    const endings = ['', ...mayMatch.map(({ path }) => endOf(path))]
-    const byEnding = new Map(
-      endings.map((ending) => [ending, finderOf(mayMatch.filter(({ path }) => [ending, ''].includes(endOf(path))))]),
-    )
-    finders.set(beginning, byEnding)
-  }
+  // A router tries all its patterns. So each first and last segment of a path has its own router, with few patterns.
+  const finders = new Map<string, Finder>()
+  for (const [first, patterns] of Map.groupBy(compileRoutes(routes), ({ path }) => firstOf(path)))
+    for (const last of new Set(['', ...patterns.map(({ path }) => lastOf(path))]))
+      finders.set(`${first} ${last}`, finderOf(patterns.filter(({ path }) => [last, ''].includes(lastOf(path)))))
   return (ctx, next) => {
     const { exchange } = ctx.state
     const { path } = exchange
-    const byEnding = finders.get(beginningsOf(path).findLast((one) => finders.has(one)) ?? '')
-    const found = (byEnding?.get(endOf(path)) ?? byEnding?.get(''))?.(path)
+    const first = firstOf(path)
+    const found = (finders.get(`${first} ${lastOf(path)}`) ?? finders.get(`${first} `))?.(path)
     if (found === undefined)
       throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
     const [pattern, captures] = found
@@ -112,35 +106,15 @@ export function routing(
   }
 }
 
+function firstOf(path: string): string {
+  return path.split('/', 2)[1] ?? ''
+}
+
 /** The last segment; '' for a pattern that ends with a parameter. */
-function endOf(path: string): string {
+function lastOf(path: string): string {
   const end = path.endsWith('/') ? path.length - 1 : path.length
   const last = path.slice(path.lastIndexOf('/', end - 1) + 1, end)
   return last.startsWith('{') ? '' : last
-}
-
-/**
- * The names of collections at the beginning of a path, without the ids, shortest first: 'lite', 'lite/users',
- * 'lite/users/email_accounts'. They end before a parameter that may match several segments.
- */
-function beginningsOf(path: string): string[] {
-  const segments = path.slice(1).split('/', 6)
-  const found: string[] = []
-  let beginning = ''
-  for (const at of [0, 1, 3, 5]) {
-    const segment = segments[at]
-    const before = at > 1 ? segments[at - 1] : undefined
-    if (segment === undefined || segment === '' || segment.startsWith('{') || isGreedy(before)) break
-    beginning = at === 0 ? segment : `${beginning}/${segment}`
-    found.push(beginning)
-  }
-  return found
-}
-
-const isGreedy = (segment = ''): boolean => segment === '{folder+}' || segment === '{message_id}'
-
-function isWithin(beginning: string, of = ''): boolean {
-  return beginning === of || beginning.startsWith(of === '' ? '' : `${of}/`)
 }
 
 type Finder = (path: string) => readonly [pattern: Pattern, captures: readonly string[]] | undefined
