@@ -15,11 +15,6 @@ export const earlyBytes = 65_536
 /** Memory holds a body several times: its pieces, the whole, its text and its values. */
 const heldTimes = 4
 
-/** The part of a multipart body that goes into a file; undefined = none does. */
-function uploadedPart({ req, state }: FrameContext): string | undefined {
-  return typeOf(req) === multipartType ? state.exchange.match?.route.upload : undefined
-}
-
 /** Parses the query and reads the beginning of the body. Runs before authentication. */
 export const bodyBeginning: Middleware = (ctx, next) => {
   const { exchange } = ctx.state
@@ -31,7 +26,8 @@ export const bodyBeginning: Middleware = (ctx, next) => {
   }
   const { MAILROOM_BODY_LIMIT: limit, MAILROOM_MESSAGE_LIMIT: message } = exchange.engine.config
   if (bodyLength(ctx.req) === 0) return next()
-  exchange.body = new Body(ctx.req, ctx.res, uploadedPart(ctx) === undefined ? limit : message + limit)
+  const isUpload = isMultipart(ctx.req) && exchange.match?.route.upload !== undefined
+  exchange.body = new Body(ctx.req, ctx.res, isUpload ? message + limit : limit)
   return readBeginning(ctx, exchange.body, next)
 }
 
@@ -62,8 +58,7 @@ async function readToEnd(ctx: FrameContext, body: Body, next: () => Promise<unkn
   await noting(exchange, async () => {
     const isParsed = body.whole && isForm(ctx.req)
     if (isParsed || exchange.refusal !== null) return
-    const part = uploadedPart(ctx)
-    if (part !== undefined) return takeUpload(ctx, body, part, null)
+    if (isMultipart(ctx.req)) return takeMultipart(ctx, body, null)
     await readRest(ctx)
     await parseWhole(ctx)
   })
@@ -85,8 +80,7 @@ async function noting(exchange: Exchange, work: () => Promise<void>): Promise<vo
 /** Hashes the whole body as received. A message in it goes straight into its file and is never whole in memory. */
 export async function hashBody(ctx: FrameContext, hash: Hash): Promise<void> {
   const { body } = ctx.state.exchange
-  const part = uploadedPart(ctx)
-  if (body !== null && part !== undefined) await takeUpload(ctx, body, part, hash)
+  if (body !== null && isMultipart(ctx.req)) await takeMultipart(ctx, body, hash)
   else hash.update(await readRest(ctx))
 }
 
@@ -108,8 +102,7 @@ async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<v
   if (body?.whole !== true || body.received === 0) return
   // Many bodies of one sender may arrive at the same moment, and each takes long to parse.
   await yieldToLoop(exchange.address)
-  const entries = await parseBody(req, body.bytes(), exchange)
-  exchange.values = valuesOf([...exchange.query, ...entries])
+  exchange.values = valuesOf([...exchange.query, ...parseBody(req, body.bytes(), exchange)])
 }
 
 const multipartType = 'multipart/form-data'
@@ -124,11 +117,18 @@ export function isForm(request: IncomingMessage): boolean {
   return typeOf(request) === formType
 }
 
-async function parseBody(request: IncomingMessage, body: Buffer, exchange: Exchange): Promise<Entries> {
-  const encoding = request.headers['content-encoding'] ?? 'identity'
+function isMultipart(request: IncomingMessage): boolean {
+  return typeOf(request) === multipartType
+}
+
+function mustBePlain({ headers }: IncomingMessage): void {
+  const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding.toLowerCase() !== 'identity') throw malformed(`Content-Encoding ${encoding} is not accepted`)
+}
+
+function parseBody(request: IncomingMessage, body: Buffer, exchange: Exchange): Entries {
+  mustBePlain(request)
   const type = typeOf(request)
-  if (type === multipartType) return parseMultipart(request, body)
   const text = decodeUtf8(body)
   if (type === 'application/json' || (type === '' && /^\s*\{/.test(text))) {
     assertModest(body)
@@ -187,21 +187,6 @@ function parseJson(text: string, listName: string | undefined): object {
   return value
 }
 
-/** Returns the fields; skips files. */
-async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<Pair[]> {
-  const { promise, resolve, reject } = Promise.withResolvers<Pair[]>()
-  const pairs: Pair[] = []
-  const parser = openMultipart(request, body.length, reject)
-  // A part may have no name.
-  parser.on('field', (name: string | undefined, value) => pairs.push([name ?? '', value]))
-  parser.on('file', (_name, file) => file.on('error', reject).resume())
-  // Not `once`: a later error event without a listener would end the call as a 500.
-  parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
-  parser.once('close', () => resolve(pairs))
-  parser.end(body)
-  return promise
-}
-
 function openMultipart(request: IncomingMessage, size: number, refuse: (error: AppError) => void): busboy.Busboy {
   // busboy reports the limit at the end of the last part that fits.
   const limits = { fieldSize: size, parts: mostParameters + 1 }
@@ -221,12 +206,18 @@ function malformed(problem: string, cause?: unknown): AppError {
 const heldBytes = 8 * earlyBytes
 
 /**
- * Parses a multipart body while it arrives. The first file named `name` is the message: it goes into a file
- * (engine/spool.ts), which is deleted when the answer is out. Other files are skipped.
+ * Parses a multipart body while it arrives. The first file that the route's `upload` names is the message: it goes into
+ * a file (engine/spool.ts), which is deleted when the answer is out. Other files are skipped.
  */
-async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Hash | null): Promise<void> {
+async function takeMultipart(ctx: FrameContext, body: Body, hash: Hash | null): Promise<void> {
   const { exchange } = ctx.state
+  const { knownDeveloper, match, address } = exchange
   const { config } = exchange.engine
+  if (body.whole && body.received === 0) return
+  mustBePlain(ctx.req)
+  if (!body.whole && knownDeveloper === null) throw tooLarge(earlyBytes)
+  // Many bodies of one sender may arrive at the same moment, and each takes long to parse.
+  await yieldToLoop(address)
   const file = { directory: config.MAILROOM_DATA_DIR, most: config.MAILROOM_MESSAGE_LIMIT }
   const limit = config.MAILROOM_BODY_LIMIT
   // The size of the other parts is known only at the end.
@@ -243,11 +234,12 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
     if (isCut) failed.abort(tooLarge(limit, ' besides the file (a part with a filename)'))
     else pairs.push([field ?? '', value])
   })
-  parser.on('file', (field: string, stream: Readable) => {
+  parser.on('file', (field: string | undefined, stream: Readable) => {
     // The parser reports the same error.
     stream.on('error', () => undefined)
     // After an error busboy parses its piece to the end, and would never end a file that begins there.
-    if (field !== name || spooling !== null || parser.destroyed) return void stream.resume()
+    const isMessage = field !== undefined && field === match?.route.upload
+    if (!isMessage || spooling !== null || parser.destroyed) return void stream.resume()
     spooling = spool(withCrlf(stream), file)
     spooling.catch((error: unknown) => failed.abort(error))
   })
