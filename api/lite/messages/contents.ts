@@ -105,7 +105,6 @@ export async function readAllContents(
   const size = asked.reduce((sum, one) => sum + one.size, 0)
   const meter = await meterOf(call, size)
   const contents = new Map<string, Contents>()
-  const anew = new Map<string, string>()
   // Folder by folder: the selection of another folder costs a round trip.
   for (const pack of packsOf(asked.toSorted(byPath))) {
     call.signal.throwIfAborted()
@@ -119,7 +118,7 @@ export async function readAllContents(
       const bytes = together.get(one.message.id)
       await meter(lengthOf(bytes))
       const isRead = bytes !== undefined && !mayLackHeaders(bytes, wishes, most)
-      const read = isRead ? await contentsOf(one, wishes, bytes) : await oneOfMany(call, one, wishes, { anew, meter })
+      const read = isRead ? await contentsOf(one, wishes, bytes) : await oneOfMany(call, one, wishes, meter)
       contents.set(one.message.id, read)
     }
   }
@@ -192,24 +191,14 @@ function byPath({ message: one }: Asked, { message: other }: Asked): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** `anew`: path of a folder that is being read anew → `body_error` of its mail, which is not asked for again. */
-async function oneOfMany(
-  call: Call,
-  asked: Asked,
-  wishes: Wishes,
-  { anew, meter }: { readonly anew: Map<string, string>; readonly meter: Meter },
-): Promise<Contents> {
-  const [place, ...others] = asked.message.placements
-  const known = others.length === 0 ? anew.get(place?.path ?? '') : undefined
-  if (known !== undefined) return { body_error: known }
+async function oneOfMany(call: Call, asked: Asked, wishes: Wishes, meter: Meter): Promise<Contents> {
   try {
     return await readAlone(call, asked, wishes, meter)
   } catch (error) {
     // These errors concern this message or its folder; the connection still works.
     if (isAppError(error, 'not_found')) return { body_error: 'the message is no longer on the mail server' }
-    if (isReadAnew(error)) anew.set(error.details.anew, error.message)
-    else if (!isAppError(error, 'server_refused')) throw error
-    return { body_error: error.message }
+    if (isReadAnew(error) || isAppError(error, 'server_refused')) return { body_error: error.message }
+    throw error
   }
 }
 
