@@ -46,11 +46,9 @@ export async function lookUpAccount(call: Call, userId: string, label: string) {
   const { users, accounts } = call.engine.store
   const user = await users.get(call.developer.id, userId)
   if (user === null) throw notFound(kinds[call.version].user, userId)
-  const exact = label === '0' ? null : await accounts.byLabel(user.id, label)
-  if (exact !== null) return { user, account: exact }
   const all = await accounts.listByUser(user.id)
-  const wanted = label.toLowerCase()
-  const account = label === '0' ? all[0] : all.find((one) => one.label.toLowerCase() === wanted)
+  const exact = label === '0' ? all[0] : all.find((account) => account.label === label)
+  const account = exact ?? all.find((one) => one.label.toLowerCase() === label.toLowerCase())
   return { user, account: account ?? null }
 }
 

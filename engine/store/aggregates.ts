@@ -237,7 +237,6 @@ export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountI
     /** `conflict` when the user has the label, `not_found` when the user does not exist. */
     create: (account: AccountRecord) => accounts.insert(account),
     get: (id: string) => accounts.find({ id }),
-    byLabel: (userId: string, label: string) => accounts.find({ userId, label }),
     /** Oldest first: index 0 is label `0`. */
     listByUser: (userId: string, { status }: { readonly status?: AccountStatus } = {}) =>
       accounts.list({ userId, status }, byAge),

@@ -223,7 +223,6 @@ function keptAccounts({ accounts }: Store, kept: KeptRecords): Store['accounts']
     ...writes(accounts, ['transition'], ({ accountId }) => kept.forgetAccount(accountId)),
     ...writes(accounts, ['create'], ({ userId }) => kept.forgetUser(userId)),
     listByUser,
-    byLabel: async (userId, label) => (await listByUser(userId)).find((account) => account.label === label) ?? null,
   }
 }
 

@@ -26,7 +26,7 @@ function countingReads(store: Store) {
     ),
   })
   const users = counted(store.users, 'users', 'get')
-  const accounts = counted(store.accounts, 'accounts', 'listByUser', 'byLabel')
+  const accounts = counted(store.accounts, 'accounts', 'listByUser')
   const folders = counted(store.folders, 'folders', 'list')
   const messages = counted(store.messages, 'messages', 'totals')
   return { reads, store: { ...store, users, accounts, folders, messages } }
@@ -50,11 +50,10 @@ suite('records that are kept in memory', () => {
   after(() => opened.remove())
 
   /** All that the API begins a call with. */
-  async function look(store: Store, { developerId, userId, id, label }: AccountRecord) {
+  async function look(store: Store, { developerId, userId, id }: AccountRecord) {
     return {
       user: await store.users.get(developerId, userId),
       accounts: await store.accounts.listByUser(userId),
-      byLabel: await store.accounts.byLabel(userId, label),
       disabled: await store.accounts.listByUser(userId, { status: 'DISABLED' }),
       folders: await store.folders.list(id),
       totals: await store.messages.totals(id),

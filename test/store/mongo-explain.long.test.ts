@@ -29,7 +29,6 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'users.list': () => store.users.list(developer.id, {}, page),
     'users.list by email': () => store.users.list(developer.id, { email: account.email }, page),
     'users.list by status': () => store.users.list(developer.id, { status: 'DISABLED' }, page),
-    'accounts.byLabel': () => store.accounts.byLabel(user.id, account.label),
     'accounts.listByUser': () => store.accounts.listByUser(user.id),
     'accounts.listByUser by status': () => store.accounts.listByUser(user.id, { status: 'OK' }),
     'accounts.listByUsers': () => store.accounts.listByUsers([user.id, newId()]),

@@ -35,8 +35,8 @@ suite('deliveries and the dry run over the API', () => {
     const made = await rig.ok('POST', `/lite/users/${userId}/email_accounts`, userBody(server, email))
     assert.equal(made['success'], true, JSON.stringify(made))
     const label = String(made['label'])
-    const account = await rig.engine.store.accounts.byLabel(userId, label)
-    assert(account !== null)
+    const account = (await rig.engine.store.accounts.listByUser(userId)).find((one) => one.label === label)
+    assert(account !== undefined)
     await until('watched', () => rig.engine.accounts.view(account.id)?.tags.includes('watching'))
     return label
   }

@@ -19,8 +19,6 @@ export function accountsContract({ store }: Subject): void {
       await store.accounts.create(second)
       await store.accounts.create(first)
       assert.deepEqual(await store.accounts.get(first.id), first)
-      assert.deepEqual(await store.accounts.byLabel(user.id, second.label), second)
-      assert.equal(await store.accounts.byLabel(newId(), second.label), null)
       assert.equal(await store.accounts.get(newId()), null)
       assert.deepEqual(await store.accounts.listByUser(user.id), [first, second])
       assert.deepEqual(await store.accounts.listByUser(user.id, { status: 'DISABLED' }), [first])
