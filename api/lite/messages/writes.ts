@@ -63,19 +63,12 @@ async function placesOf(call: Call, { account, message, placements }: Located): 
   return whole?.placements ?? placements
 }
 
-/** Returns the new flags. Without a folder, a message that was moved meanwhile is looked up once more. */
-export async function writeFlags(call: Call, find: () => Promise<Located>, change: Change): Promise<readonly string[]> {
-  const located = await find()
-  try {
-    return await asNamed(located.name, writeAt(call, located, change, located.folder !== null))
-  } catch (error) {
-    if (located.folder !== null || !isAppError(error, 'not_found')) throw error
-    return asNamed(located.name, writeAt(call, await find(), change, true))
-  }
+/** Returns the new flags in the first placement. Placements that have left the server are skipped. */
+export async function writeFlags(call: Call, located: Located, change: Change): Promise<readonly string[]> {
+  return asNamed(located.name, writeAt(call, located, change))
 }
 
-/** Returns the flags in the first placement. `mayLack`: placements that have left the server are skipped. */
-async function writeAt(call: Call, located: Located, change: Change, mayLack: boolean): Promise<readonly string[]> {
+async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
   const { message, user } = located
   call.touchesImap(user)
   let written: readonly string[] | null = null
@@ -85,7 +78,7 @@ async function writeAt(call: Call, located: Located, change: Change, mayLack: bo
       const flags = await call.engine.accounts.setFlags(message, place, change)
       written ??= flags
     } catch (error) {
-      if (!mayLack || !isAppError(error, 'not_found')) throw error
+      if (!isAppError(error, 'not_found')) throw error
       missing = error
     }
   }
@@ -111,7 +104,7 @@ const setRoute = (path: MessagePattern) =>
     body: schema.flagChange,
     response: examples.answer({ success: [z.boolean(), true], flags: schema.writtenFlagsView }),
     async handler({ path, query, body }, call) {
-      const flags = await writeFlags(call, () => locate(call, path, query.delimiter), changeOf(body))
+      const flags = await writeFlags(call, await locate(call, path, query.delimiter), changeOf(body))
       return { success: true, flags: presentWrittenFlags(flags) }
     },
   })
@@ -123,7 +116,7 @@ function readRoute(method: 'POST' | 'DELETE', path: MessagePattern): Route {
     query: schema.delimiterQuery,
     response: success,
     async handler({ path, query }, call) {
-      await writeFlags(call, () => locate(call, path, query.delimiter), change)
+      await writeFlags(call, await locate(call, path, query.delimiter), change)
       return { success: true }
     },
   })

@@ -46,7 +46,7 @@ const setFlags = (path: MessagePattern) =>
     body: lite.flagChange,
     response: examples.answer({ success: [z.boolean(), true], flags: [flagsView, examples.exampleOf(flagsView)] }),
     async handler({ path, body }, call) {
-      const written = await writeFlags(call, () => locateAnywhere(call, path), changeOf(body))
+      const written = await writeFlags(call, await locateAnywhere(call, path), changeOf(body))
       return { success: true, flags: namedFlags(written) }
     },
   })
