@@ -152,7 +152,7 @@ export async function findInSources(
   throw refusal
 }
 
-const most = { limit: 100, offset: 0 }
+const mostNamed = 100
 
 /** The messages with this Message-ID in the folder, newest first. */
 export async function namedIn(
@@ -160,19 +160,8 @@ export async function namedIn(
   { id, accountId }: FolderRecord,
   emailMessageId: string,
 ): Promise<MessageRecord[]> {
-  const named = await call.engine.store.messages.findAll(accountId, emailMessageId, most.limit)
+  const named = await call.engine.store.messages.findAll(accountId, emailMessageId, mostNamed)
   return named.filter(({ placements }) => placements.some(({ folderId }) => folderId === id))
-}
-
-/** Copies of the message in a folder of another source: the same Message-ID, or without one the same facts. */
-export async function copiesIn(call: Call, message: MessageRecord, folder: FolderRecord): Promise<MessageRecord[]> {
-  const { emailMessageId, sentAt, size, subject } = message
-  if (emailMessageId !== null) return namedIn(call, folder, emailMessageId)
-  // Without a Date header `sentAt` is the time of arrival, which a transfer keeps to the second.
-  const sentFrom = Math.floor(sentAt / 1000) * 1000
-  const query = { folderId: folder.id, subject, sentFrom, sentUntil: sentFrom + 999 }
-  const alike = await call.engine.store.messages.list(folder.accountId, query, most)
-  return alike.filter((one) => one.emailMessageId === null && one.size === size && one.subject === subject)
 }
 
 /**

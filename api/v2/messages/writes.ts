@@ -29,7 +29,6 @@ import { type Call, defineRoute, deprecated, type Route } from '../../route.ts'
 import { filledText, flag, optional, success, text } from '../../values.ts'
 import {
   byUse,
-  copiesIn,
   findInSources,
   locateAnywhere,
   type MessagePath,
@@ -127,7 +126,7 @@ interface Transfer {
   readonly change: Change | null
 }
 
-/** Returns null when the message has already moved from its source to the folder. Else throws `error`. */
+/** Returns null when the folder has the moved message already, by its Message-ID. Else throws `error`. */
 async function sentAlready(
   call: Call,
   { id, message_id }: MessagePath,
@@ -137,11 +136,10 @@ async function sentAlready(
   if (!isAppError(error, 'not_found') || error.details['kind'] !== 'message') throw error
   if (move !== true || label === undefined) throw error
   const { user, account } = await findAccount(call, id, label)
-  const { message } = await findInSources(call, user, 'message', message_id, (one) =>
-    findKnownMessage(call, one, message_id),
-  )
+  const found = await findInSources(call, user, 'message', message_id, (one) => findKnownMessage(call, one, message_id))
+  const { emailMessageId } = found.message
   const to = folderOf(await call.engine.store.folders.list(account.id), name)
-  if (to !== null && (await copiesIn(call, message, to)).length > 0) return null
+  if (to !== null && emailMessageId !== null && (await namedIn(call, to, emailMessageId)).length > 0) return null
   await mustBeRead(call, account, to)
   throw error
 }
