@@ -47,9 +47,9 @@ function sizeOf(answer: KeptAnswer['answer']): number {
   return answer instanceof JsonText ? answer.text.length : errorBytes
 }
 
-function toKeep({ text, reach }: JsonText): JsonText {
+function toKeep({ text }: JsonText): JsonText {
   const isEncoded = text.length >= encoded.from && text.length <= encoded.to
-  return new JsonText(isEncoded ? Buffer.from(text) : text, reach)
+  return new JsonText(isEncoded ? Buffer.from(text) : text)
 }
 
 function notFoundOnly(error: unknown): AppError {

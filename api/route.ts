@@ -76,13 +76,11 @@ export const eventStreamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
-/** JSON that is already text or bytes, for lists of prepared rows. `reach`: see reachOf in lite/messages/list.ts. */
+/** JSON that is already text or bytes, for lists of prepared rows. */
 export class JsonText {
   readonly text: string | Buffer
-  readonly reach: number | undefined
-  constructor(text: string | Buffer, reach?: number) {
+  constructor(text: string | Buffer) {
     this.text = text
-    this.reach = reach
   }
 }
 

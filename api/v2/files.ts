@@ -16,7 +16,7 @@ import { attachmentOf, download, linkTo } from '../lite/messages/parts.ts'
 import { type MessageViewer, pathsOf, peopleOf, viewerOf } from '../lite/messages/present.ts'
 import { messageFields } from '../lite/messages/schema.ts'
 import { findAccount, kinds } from '../lite/find.ts'
-import { listingOf, reachOf } from '../lite/messages/list.ts'
+import { listingOf } from '../lite/messages/list.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../route.ts'
 import { flag, limitOf, offset, optional } from '../values.ts'
 import { fileFilter, fileParametersOf, isIndexedWithin } from './filters.ts'
@@ -64,7 +64,7 @@ async function filesIn(
     const files = message.attachments.filter((file) => isWanted(file, message))
     return files.map((attachment) => ({ message, attachment }))
   })
-  await mustBeWhole(reachOf(wanted, found.length, found.at(-1)?.message))
+  await mustBeWhole(found.length, found.at(-1)?.message)
   const viewer = viewerOf(call, account, folders)
   return found.map(({ message, attachment }) => presentFile(message, attachment, viewer))
 }

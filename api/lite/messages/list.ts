@@ -15,15 +15,7 @@ import {
 import { keptAnswer } from '../../kept-answers.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
 import { endOfSecond, given } from '../../values.ts'
-import {
-  findAccount,
-  locate,
-  type Located,
-  type MessagePath,
-  messagePaths,
-  type MessagePattern,
-  placedFirst,
-} from '../find.ts'
+import { findAccount, locate, type Located, type MessagePath, messagePaths, placedFirst } from '../find.ts'
 import { mustBeRead, mustBeSame, mustReachBack } from '../unread.ts'
 import { readAllContents, readContents, wantsContents } from './contents.ts'
 import { type Contents, flagsIn, liteForm, type MessageForm, viewerOf } from './present.ts'
@@ -76,27 +68,11 @@ export async function listMessages(
       sieve === null && (found === null || found.few !== undefined)
         ? await store.messages.list(account.id, wholeQuery, { limit, offset })
         : await store.messages.picked(account.id, wholeQuery, { limit, offset }, sift)
-    const reach = reachOf(wanted, messages.length, messages.at(-1))
-    await mustBeWhole(reach)
-    return new JsonText(await textOf(call, { account, folders, folder }, messages, wanted, form), reach)
+    await mustBeWhole(messages.length, messages.at(-1))
+    return new JsonText(await textOf(call, { account, folders, folder }, messages, wanted, form))
   }
   const isKept = !asksServer(wanted) && sieve === null && form.beside(call, wanted) === undefined
-  if (!isKept) return answer()
-  const kept = await keptAnswer(call, account, [query, limit, offset, include_flags], answer)
-  await mustBeWhole(kept.reach)
-  return kept
-}
-
-/**
- * The time in ms that a page reaches back to, if it is a full page of the newest messages: it is complete once all
- * folders are read that far. Else undefined: the page is complete once all folders are read.
- */
-export function reachOf(
-  { limit, sort_order }: Page & Partial<ListParameters>,
-  found: number,
-  last: MessageRecord | undefined,
-): number | undefined {
-  return found < limit || sort_order === 'asc' ? undefined : last?.sentAt
+  return isKept ? keptAnswer(call, account, [query, limit, offset, include_flags], answer) : answer()
 }
 
 type ListParameters = z.output<typeof schema.listQuery> & schema.Wishes
@@ -106,7 +82,7 @@ export async function listingOf(
   call: Call,
   account: AccountRecord,
   name: string | undefined,
-  wanted: Partial<ListParameters>,
+  wanted: Page & Partial<ListParameters>,
   form: MessageForm,
 ) {
   // Read before the messages: mail of a folder that is complete here is in the index when the messages are listed.
@@ -118,13 +94,16 @@ export async function listingOf(
     /** null = all of them. */
     folder,
     query: { ...messageQueryOf(wanted, folder), hidden },
-    /** Throws the 503 of unread.ts when the page could lack messages. `reach`: see reachOf. */
-    async mustBeWhole(reach: number | undefined): Promise<void> {
+    /**
+     * Throws the 503 of unread.ts when a page of `found` entries could lack messages: a full page of the newest needs
+     * all folders to be read as far back as its last message, another one needs them to be read to their end.
+     */
+    async mustBeWhole(found: number, last: MessageRecord | undefined): Promise<void> {
       const shown = folders.filter(({ id }) => !hidden.folderIds.includes(id))
-      if (reach === undefined) {
+      if (last === undefined || found < wanted.limit || wanted.sort_order === 'asc') {
         await mustBeRead(call, account, folder, shown)
         await mustBeSame(call, account.id, folder === null ? shown : [folder])
-      } else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, shown, reach)
+      } else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, shown, last.sentAt)
     },
   }
 }
