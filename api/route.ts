@@ -160,15 +160,21 @@ export function defineRoute<
   return { auth: 'developer', tag: '', ...(definition as Definition), method: method as Method, path }
 }
 
-/** Deprecated routes of 2.0, each with its replacement in lite ('' = none). A lone route has the same path in lite. */
-export function deprecated(
-  tag: string,
-  routes: readonly (Route | readonly [route: Route, instead: string])[],
-): readonly Route[] {
-  return routes.map((one) => {
-    const [route, instead] = 'method' in one ? [one, inLite(one)] : one
-    return { ...route, tag: `2.0 ${tag}`, instead }
-  })
+/** One route at several paths: at each of `paths`, with `end` behind it. */
+export function routesAt<
+  M extends Method,
+  P extends string,
+  E extends string,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R extends z.ZodType,
+>(method: M, paths: readonly P[], end: E, definition: Definition<`${M} ${P}${E}`, Q, B, R>): readonly Route[] {
+  return paths.map((path) => defineRoute(`${method} ${path}${end}`, definition))
+}
+
+/** Deprecated routes of 2.0. A route that does not name its replacement has the same path in lite. */
+export function deprecated(tag: string, routes: readonly Route[]): readonly Route[] {
+  return routes.map((route) => ({ instead: inLite(route), ...route, tag: `2.0 ${tag}` }))
 }
 
 /** Method and path of the lite route with the same path. */

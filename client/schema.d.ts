@@ -230,40 +230,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/headers": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get the headers of a message */
-        get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdHeaders"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/raw": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get the whole message as it is on the mail server */
-        get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdRaw"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/body": {
         parameters: {
             query?: never;
@@ -284,6 +250,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/headers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the headers of a message */
+        get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdHeaders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/headers": {
         parameters: {
             query?: never;
@@ -293,6 +276,23 @@ export interface paths {
         };
         /** Get the headers of a message */
         get: operations["getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdHeaders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/raw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the whole message as it is on the mail server */
+        get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdRaw"];
         put?: never;
         post?: never;
         delete?: never;
@@ -336,24 +336,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Mark a message as read */
-        post: operations["postLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
-        /** Mark a message as unread */
-        delete: operations["deleteLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/flags": {
         parameters: {
             query?: never;
@@ -367,6 +349,24 @@ export interface paths {
         /** Set or unset flags of a message */
         post: operations["postLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdFlags"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mark a message as read */
+        post: operations["postLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
+        /** Mark a message as unread */
+        delete: operations["deleteLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
         options?: never;
         head?: never;
         patch?: never;
@@ -407,6 +407,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/attachments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the attachments of a message */
+        get: operations["getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/attachments/{attachment_id}": {
         parameters: {
             query?: never;
@@ -419,23 +436,6 @@ export interface paths {
          * @description The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.
          */
         get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdAttachmentsAttachmentId"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/attachments": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List the attachments of a message */
-        get: operations["getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachments"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1448,87 +1448,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/2.0/accounts/{id}/message/{message_id}/body": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/2.0/accounts/{id}/message/{message_id}/headers": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/2.0/accounts/{id}/message/{message_id}/source": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/2.0/accounts/{id}/message/{message_id}/flags": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/2.0/accounts/{id}/message/{message_id}/files": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/2.0/accounts/{id}/messages/{message_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/2.0/accounts/{id}/message/{message_id}/body": {
         parameters: {
             query?: never;
             header?: never;
@@ -1560,7 +1496,39 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/2.0/accounts/{id}/message/{message_id}/headers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/2.0/accounts/{id}/messages/{message_id}/headers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/2.0/accounts/{id}/message/{message_id}/source": {
         parameters: {
             query?: never;
             header?: never;
@@ -1592,7 +1560,39 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/2.0/accounts/{id}/message/{message_id}/flags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/2.0/accounts/{id}/messages/{message_id}/flags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/2.0/accounts/{id}/message/{message_id}/files": {
         parameters: {
             query?: never;
             header?: never;
@@ -5504,6 +5504,63 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdBody: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+                /** @description only body parts of this MIME type; absent = every text part */
+                type?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description full path of the folder; slashes may be sent raw or as %2F
+                 * @example INBOX
+                 */
+                folder: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        resource_url: string;
+                        bodies: components["schemas"]["BodyPart"][];
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     getLiteUsersIdEmailAccountsLabelMessagesMessageIdHeaders: {
         parameters: {
             query?: {
@@ -5524,6 +5581,62 @@ export interface operations {
                  * @example anna::example
                  */
                 label: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        resource_url: string;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdHeaders: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+                /** @description 1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name */
+                raw?: 0 | 1;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description full path of the folder; slashes may be sent raw or as %2F
+                 * @example INBOX
+                 */
+                folder: string;
                 /**
                  * @description id of the message, its Message-ID, or the hosted provider’s id
                  * @example 8b1a9953c4611296a827abf8
@@ -5590,119 +5703,6 @@ export interface operations {
                 };
                 content: {
                     "*/*": unknown;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdBody: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-                /** @description only body parts of this MIME type; absent = every text part */
-                type?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description full path of the folder; slashes may be sent raw or as %2F
-                 * @example INBOX
-                 */
-                folder: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        resource_url: string;
-                        bodies: components["schemas"]["BodyPart"][];
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdHeaders: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-                /** @description 1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name */
-                raw?: 0 | 1;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description full path of the folder; slashes may be sent raw or as %2F
-                 * @example INBOX
-                 */
-                folder: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        resource_url: string;
-                    };
                 };
             };
             400: components["responses"]["400"];
@@ -5930,106 +5930,6 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
-    postLiteUsersIdEmailAccountsLabelMessagesMessageIdRead: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        success: boolean;
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            413: components["responses"]["413"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    deleteLiteUsersIdEmailAccountsLabelMessagesMessageIdRead: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        success: boolean;
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            413: components["responses"]["413"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
     getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdFlags: {
         parameters: {
             query?: {
@@ -6203,6 +6103,106 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    postLiteUsersIdEmailAccountsLabelMessagesMessageIdRead: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    deleteLiteUsersIdEmailAccountsLabelMessagesMessageIdRead: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     postLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdRead: {
         parameters: {
             query?: {
@@ -6360,6 +6360,58 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachments: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description full path of the folder; slashes may be sent raw or as %2F
+                 * @example INBOX
+                 */
+                folder: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attachment"][];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     getLiteUsersIdEmailAccountsLabelMessagesMessageIdAttachmentsAttachmentId: {
         parameters: {
             query?: {
@@ -6402,58 +6454,6 @@ export interface operations {
                 };
                 content: {
                     "*/*": unknown;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachments: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description full path of the folder; slashes may be sent raw or as %2F
-                 * @example INBOX
-                 */
-                folder: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Attachment"][];
                 };
             };
             400: components["responses"]["400"];

@@ -157,8 +157,6 @@ export const messagePaths = [
   '/lite/users/{id}/email_accounts/{label}/folders/{folder+}/messages/{message_id}',
 ] as const
 
-export type MessagePattern = (typeof messagePaths)[number]
-
 export interface MessagePath {
   readonly id: string
   readonly label: string

@@ -173,13 +173,16 @@ const remove = (base: Base) =>
     },
   })
 
-const routesAt = (base: Base) => [list(base), create(base), get(base), remove(base)]
+const routesOf = (base: Base) => [list(base), create(base), get(base), remove(base)]
 
 const lite = '/lite/oauth_providers'
-export const oauthProviderRoutes = tagged('OAuth providers', routesAt(lite))
+export const oauthProviderRoutes = tagged('OAuth providers', routesOf(lite))
 
 const singular = '/2.0/oauth_provider'
 export const v2OAuthProviderRoutes = deprecated('OAuth providers', [
-  ...routesAt('/2.0/oauth_providers'),
-  ...routesAt(singular).map((route) => [route, `${route.method} ${route.path.replace(singular, lite)}`] as const),
+  ...routesOf('/2.0/oauth_providers'),
+  ...routesOf(singular).map((route) => ({
+    ...route,
+    instead: `${route.method} ${route.path.replace(singular, lite)}`,
+  })),
 ])

@@ -162,6 +162,7 @@ const base = '/2.0/accounts/{id}/email_addresses'
 const one = `${base}/{email}` as const
 
 const list = defineRoute(`GET ${base}`, {
+  instead: 'GET /lite/users/{id}',
   summary: 'List the email addresses of an account',
   query: z.object({ limit: limitOfWhole, offset }),
   response: z.array(addressView),
@@ -173,6 +174,7 @@ const list = defineRoute(`GET ${base}`, {
 })
 
 const add = defineRoute(`POST ${base}`, {
+  instead: '',
   summary: 'Add an email address to an account',
   description: 'One that it has already stays as it is.',
   body: z.object({
@@ -193,6 +195,7 @@ const add = defineRoute(`POST ${base}`, {
 })
 
 const get = defineRoute(`GET ${one}`, {
+  instead: 'GET /lite/users/{id}',
   summary: 'Get an email address of an account',
   response: addressView,
   async handler({ path }, call) {
@@ -202,6 +205,7 @@ const get = defineRoute(`GET ${one}`, {
 })
 
 const edit = defineRoute(`POST ${one}`, {
+  instead: '',
   summary: 'Make an email address the first one of its account',
   body: z.object({ primary: optional(flag, '1 = it becomes the first one') }),
   response: successAt(examples.v2Urls.emailAddress),
@@ -218,6 +222,7 @@ const edit = defineRoute(`POST ${one}`, {
 })
 
 const remove = defineRoute(`DELETE ${one}`, {
+  instead: '',
   summary: 'Remove an email address from an account',
   description:
     'A source with this address stays, and `GET /2.0/accounts?email=` finds the account by it; by no other it does.',
@@ -229,13 +234,7 @@ const remove = defineRoute(`DELETE ${one}`, {
   },
 })
 
-export const emailAddressRoutes = deprecated('email addresses', [
-  [list, 'GET /lite/users/{id}'],
-  [add, ''],
-  [get, 'GET /lite/users/{id}'],
-  [edit, ''],
-  [remove, ''],
-])
+export const emailAddressRoutes = deprecated('email addresses', [list, add, get, edit, remove])
 
 /* Connect tokens: as in lite, with the options of the source. */
 
@@ -309,11 +308,11 @@ const tokenLevels = [
 ] as const
 
 /** The original also serves single tokens of the application below this path, but no list and no POST. */
-const belowAccounts = tokenRoutesOf({ ...tokenLevels[0], base: '/2.0/accounts/connect_tokens' }, tokenForm).filter(
-  ({ path }) => path.endsWith('/{token}'),
-)
+const belowAccounts = tokenRoutesOf({ ...tokenLevels[0], base: '/2.0/accounts/connect_tokens' }, tokenForm)
+  .filter(({ path }) => path.endsWith('/{token}'))
+  .map((route) => ({ ...route, instead: `${route.method} /lite/connect_tokens/{token}` }))
 
 export const v2ConnectTokenRoutes = deprecated('connect tokens', [
   ...tokenLevels.flatMap((level) => tokenRoutesOf(level, tokenForm)),
-  ...belowAccounts.map((route) => [route, `${route.method} /lite/connect_tokens/{token}`] as const),
+  ...belowAccounts,
 ])

@@ -9,6 +9,7 @@ import { listMessages } from '../lite/messages/list.ts'
 import { defineRoute, deprecated } from '../route.ts'
 import { choice, documented, filledText, limitOf, offset, optional, sortOrder } from '../values.ts'
 import { fileListQuery, fileView, listFiles } from './files.ts'
+import { liteAccount } from './find.ts'
 import { listQuery as messageListQuery, messageView, v2Form } from './messages/reads.ts'
 import { listThreads, threadListQuery } from './threads.ts'
 
@@ -96,6 +97,7 @@ const list = defineRoute(`GET ${base}`, {
 })
 
 const get = defineRoute(`GET ${one}`, {
+  instead: 'GET /lite/users/{id}/contacts/{contactid}',
   summary: 'Get a contact by its email address',
   response: contactView,
   async handler({ path }, call) {
@@ -105,6 +107,7 @@ const get = defineRoute(`GET ${one}`, {
 })
 
 const files = defineRoute(`GET ${one}/files`, {
+  instead: `GET ${liteAccount}/messages`,
   summary: 'List the files that are exchanged with a contact',
   query: fileListQuery.omit({ email: true }),
   response: z.array(fileView),
@@ -115,6 +118,7 @@ const files = defineRoute(`GET ${one}/files`, {
 })
 
 const messages = defineRoute(`GET ${one}/messages`, {
+  instead: `GET ${liteAccount}/messages`,
   summary: 'List the messages that are exchanged with a contact',
   query: messageListQuery.omit({ email: true }),
   response: z.array(messageView),
@@ -126,6 +130,7 @@ const messages = defineRoute(`GET ${one}/messages`, {
 })
 
 const threads = defineRoute(`GET ${one}/threads`, {
+  instead: '',
   summary: 'List the threads with mail that is exchanged with a contact: their addresses',
   query: threadListQuery.omit({ email: true }),
   response: z.array(z.string()).meta({ examples: [[examples.v2Urls.thread]] }),
@@ -135,13 +140,4 @@ const threads = defineRoute(`GET ${one}/threads`, {
   },
 })
 
-const lite = '/lite/users/{id}'
-const mail = `GET ${lite}/email_accounts/{label}/messages`
-
-export const v2ContactRoutes = deprecated('contacts', [
-  list,
-  [get, `GET ${lite}/contacts/{contactid}`],
-  [files, mail],
-  [messages, mail],
-  [threads, ''],
-])
+export const v2ContactRoutes = deprecated('contacts', [list, get, files, messages, threads])

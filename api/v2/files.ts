@@ -20,7 +20,7 @@ import { listingOf } from '../lite/messages/list.ts'
 import { type Call, defineRoute, deprecated, StreamAnswer } from '../route.ts'
 import { flag, limitOf, offset, optional } from '../values.ts'
 import { fileFilter, fileParametersOf, isIndexedWithin } from './filters.ts'
-import { locateAnywhere } from './find.ts'
+import { liteAccount, liteMessage, locateAnywhere } from './find.ts'
 import {
   envelopeFields,
   fileFields,
@@ -95,6 +95,7 @@ async function findFile(call: Call, { id, file_id }: { readonly id: string; read
 const base = '/2.0/accounts/{id}/files'
 
 const list = defineRoute(`GET ${base}`, {
+  instead: `GET ${liteAccount}/messages`,
   summary: 'List the files of one source of an account',
   description:
     'Those of the newest mail first, without images of signatures and winmail.dat, unless the source has `raw_file_list`.',
@@ -104,6 +105,7 @@ const list = defineRoute(`GET ${base}`, {
 })
 
 const get = defineRoute(`GET ${base}/{file_id}`, {
+  instead: `GET ${liteMessage}`,
   summary: 'Get a file: what is known of it',
   response: fileView,
   async handler({ path }, call) {
@@ -118,6 +120,7 @@ const pageQuery = z.object({ limit: limitOf(100), offset })
 /** The other files of the source with the same key, newest first; `keyOf` makes the key of a `main_file_name`. */
 const alike = (part: 'related' | 'revisions', summary: string, description: string, keyOf: (main: string) => string) =>
   defineRoute(`GET ${base}/{file_id}/${part}`, {
+    instead: '',
     summary,
     description,
     query: pageQuery,
@@ -148,6 +151,7 @@ const related = alike(
 )
 
 const content = defineRoute(`GET ${base}/{file_id}/content`, {
+  instead: `GET ${liteMessage}/attachments/{attachment_id}`,
   summary: 'Download a file',
   description:
     'The bytes as they were sent. With `as_link=1`, or `Accept: text/uri-list`, the bare address of the file as text/uri-list: it needs no authentication and expires.',
@@ -166,12 +170,4 @@ const content = defineRoute(`GET ${base}/{file_id}/content`, {
   },
 })
 
-const lite = '/lite/users/{id}/email_accounts/{label}'
-
-export const fileRoutes = deprecated('files', [
-  [list, `GET ${lite}/messages`],
-  [get, `GET ${lite}/messages/{message_id}`],
-  [related, ''],
-  [revisions, ''],
-  [content, `GET ${lite}/messages/{message_id}/attachments/{attachment_id}`],
-])
+export const fileRoutes = deprecated('files', [list, get, related, revisions, content])

@@ -64,13 +64,16 @@ export function byUse(folders: readonly FolderRecord[], name: string): FolderRec
   return folders.find(isMeant) ?? null
 }
 
+/** The paths of an email account and of a message in lite, for documents that name the replacement of a route. */
+export const liteAccount = '/lite/users/{id}/email_accounts/{label}'
+export const liteMessage = `${liteAccount}/messages/{message_id}`
+
 /** Both spellings of a message's path. */
 export const messagePaths = [
   '/2.0/accounts/{id}/message/{message_id}',
   '/2.0/accounts/{id}/messages/{message_id}',
 ] as const
-export type MessagePattern = (typeof messagePaths)[number]
-export type MessagePath = PathParameters<MessagePattern>
+export type MessagePath = PathParameters<(typeof messagePaths)[number]>
 
 /** A message of the first source that has it. An unknown id is a 503 while a source is read for the first time. */
 export async function locateAnywhere(call: Call, path: MessagePath): Promise<Located> {

@@ -19,7 +19,7 @@ import { reference } from '../lite/users.ts'
 import { listText, stepsOf } from '../list-text.ts'
 import { type Call, defineRoute, deprecated } from '../route.ts'
 import { flag, optional, success, successAt } from '../values.ts'
-import { findAnyFolder, findShownFolder, isShownFolder } from './find.ts'
+import { findAnyFolder, findShownFolder, isShownFolder, liteAccount } from './find.ts'
 
 /** Attributes that the mail server lists (RFC 9051 section 7.3.1), under the same names on the wire. */
 const attributeNames = ['HasChildren', 'HasNoChildren', 'Noinferiors', 'Marked', 'Noselect'] as const
@@ -92,6 +92,7 @@ const get = defineRoute(`GET ${one}`, {
 
 const create = (method: 'PUT' | 'POST') =>
   defineRoute(`${method} ${one}`, {
+    instead: `POST ${liteAccount}/folders/{folder}`,
     summary: 'Create a folder',
     description:
       'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
@@ -115,6 +116,7 @@ async function inFolder(
 }
 
 const remove = defineRoute(`DELETE ${one}`, {
+  instead: '',
   summary: 'Remove a folder and the messages in it',
   query: writeQuery,
   response: success,
@@ -126,6 +128,7 @@ const remove = defineRoute(`DELETE ${one}`, {
 })
 
 const expunge = defineRoute(`POST ${one}/expunge`, {
+  instead: '',
   summary: 'Remove all messages of a folder that are flagged \\Deleted',
   query: writeQuery,
   response: success,
@@ -136,14 +139,7 @@ const expunge = defineRoute(`POST ${one}/expunge`, {
     }),
 })
 
-export const v2FolderRoutes = deprecated('folders', [
-  list,
-  get,
-  [create('PUT'), 'POST /lite/users/{id}/email_accounts/{label}/folders/{folder}'],
-  create('POST'),
-  [remove, ''],
-  [expunge, ''],
-])
+export const v2FolderRoutes = deprecated('folders', [list, get, create('PUT'), create('POST'), remove, expunge])
 
 const folderState = examples.answer({
   initial_import_finished: [z.boolean(), true],
@@ -200,6 +196,7 @@ type SyncBase = typeof ofAccount | typeof ofSource
 
 const state = (base: SyncBase, of: string) =>
   defineRoute(`GET ${base}`, {
+    instead: '',
     summary: `How far the folders of ${of} are read`,
     response: syncView,
     handler: async ({ path }, call) => stateOf(call, (await sourcesOf(call, path)).accounts),
@@ -207,6 +204,7 @@ const state = (base: SyncBase, of: string) =>
 
 const start = (base: SyncBase, of: string, more: string) =>
   defineRoute(`POST ${base}`, {
+    instead: '',
     summary: `Look at the mail of ${of} now`,
     description: `Reads the list of folders and INBOX now; what has changed in other folders follows by itself within a poll.${more}`,
     response: examples.answer({
@@ -233,8 +231,8 @@ const start = (base: SyncBase, of: string, more: string) =>
 const partly = ' A source whose mail server does not answer is not among `synced_sources`.'
 
 export const syncRoutes = deprecated('sync', [
-  [state(ofAccount, 'each source of an account'), ''],
-  [start(ofAccount, 'all sources of an account', partly), ''],
-  [state(ofSource, 'a source'), ''],
-  [start(ofSource, 'a source', ''), ''],
+  state(ofAccount, 'each source of an account'),
+  start(ofAccount, 'all sources of an account', partly),
+  state(ofSource, 'a source'),
+  start(ofSource, 'a source', ''),
 ])

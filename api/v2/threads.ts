@@ -18,18 +18,10 @@ import { wantsContents } from '../lite/messages/contents.ts'
 import { listingOf, textOf } from '../lite/messages/list.ts'
 import { pathsOf, peopleOf } from '../lite/messages/present.ts'
 import { messageFields } from '../lite/messages/schema.ts'
-import { type Call, defineRoute, deprecated, JsonText } from '../route.ts'
+import { type Call, defineRoute, deprecated, JsonText, routesAt } from '../route.ts'
 import { endOfSecond, limitOf, offsetOf, optional, sortOrder } from '../values.ts'
 import { isIndexedWithin, isWithin, timesOf } from './filters.ts'
-import {
-  hiddenPlaces,
-  isShownMessage,
-  locateAnywhere,
-  locateThread,
-  messagePaths,
-  type MessagePattern,
-  threadPath,
-} from './find.ts'
+import { hiddenPlaces, isShownMessage, locateAnywhere, locateThread, messagePaths, threadPath } from './find.ts'
 import { messageQuery, messageView, threadFilters, v2Form } from './messages/reads.ts'
 
 const { person_info, subject, folders, mailhost_thread_id, gmail_thread_id } = messageFields
@@ -135,6 +127,7 @@ function within(query: MessageQuery, { started_after, activity_before }: ThreadL
 const base = '/2.0/accounts/{id}/threads'
 
 const list = defineRoute(`GET ${base}`, {
+  instead: '',
   summary: 'List the threads of one source of an account: their addresses',
   description: 'Threads with at least one such message, the one with the newest first.',
   query: threadListQuery,
@@ -143,6 +136,7 @@ const list = defineRoute(`GET ${base}`, {
 })
 
 const get = defineRoute(`GET ${threadPath}`, {
+  instead: '',
   summary: 'Get a thread with its messages',
   query: threadQuery,
   response: threadView,
@@ -152,19 +146,15 @@ const get = defineRoute(`GET ${threadPath}`, {
   },
 })
 
-const ofMessage = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/thread`, {
-    summary: 'Get the thread of a message, with its messages',
-    query: threadQuery,
-    response: threadView,
-    async handler({ path, query }, call) {
-      const { account, message } = await locateAnywhere(call, path)
-      return showThread(call, account, message, await conversationOf(call.engine.store, message), query)
-    },
-  })
+const ofMessage = routesAt('GET', messagePaths, '/thread', {
+  instead: '',
+  summary: 'Get the thread of a message, with its messages',
+  query: threadQuery,
+  response: threadView,
+  async handler({ path, query }, call) {
+    const { account, message } = await locateAnywhere(call, path)
+    return showThread(call, account, message, await conversationOf(call.engine.store, message), query)
+  },
+})
 
-export const threadRoutes = deprecated('threads', [
-  [list, ''],
-  [get, ''],
-  ...messagePaths.map((path) => [ofMessage(path), ''] as const),
-])
+export const threadRoutes = deprecated('threads', [list, get, ...ofMessage])

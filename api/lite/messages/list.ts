@@ -13,7 +13,7 @@ import {
   type Page,
 } from '../../../engine/index.ts'
 import { keptAnswer } from '../../kept-answers.ts'
-import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
+import { type Call, defineRoute, JsonText, routesAt, tagged } from '../../route.ts'
 import { endOfSecond, given } from '../../values.ts'
 import { findAccount, locate, type Located, type MessagePath, messagePaths, placedFirst } from '../find.ts'
 import { mustBeRead, mustBeSame, mustReachBack } from '../unread.ts'
@@ -156,21 +156,20 @@ async function presenterOf(
     )
 }
 
-const getRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}`, {
-    summary: 'Get a message',
-    description: `${description} With \`body_search_string\` the answer is 404 when the body does not hold the text.`,
-    query: schema.messageQuery,
-    response: schema.messageView,
-    async handler({ path, query }, call) {
-      const mailbox = await findAccount(call, path.id, path.label)
-      const show = async (): Promise<JsonText> =>
-        showMessage(call, await locate(call, path, query.delimiter, mailbox), query, liteForm)
-      if (asksServer(query)) return show()
-      const { message_id: id, folder }: MessagePath = path
-      return keptAnswer(call, mailbox.account, [id, folder, query], show)
-    },
-  })
+const get = routesAt('GET', messagePaths, '', {
+  summary: 'Get a message',
+  description: `${description} With \`body_search_string\` the answer is 404 when the body does not hold the text.`,
+  query: schema.messageQuery,
+  response: schema.messageView,
+  async handler({ path, query }, call) {
+    const mailbox = await findAccount(call, path.id, path.label)
+    const show = async (): Promise<JsonText> =>
+      showMessage(call, await locate(call, path, query.delimiter, mailbox), query, liteForm)
+    if (asksServer(query)) return show()
+    const { message_id: id, folder }: MessagePath = path
+    return keptAnswer(call, mailbox.account, [id, folder, query], show)
+  },
+})
 
 function asksServer(wanted: schema.Wishes): boolean {
   return wantsContents(wanted) || wanted.body_search_string !== undefined
@@ -201,7 +200,7 @@ async function mustHoldText(call: Call, { message, folder, placements }: Located
   throw new AppError('not_found', problem, { details: { kind: 'message', id: message.id } })
 }
 
-export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...messagePaths.map(getRoute)])
+export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...get])
 
 function messageQueryOf(query: Partial<ListParameters>, folder: FolderRecord | null): MessageQuery {
   const filled = (list: string[] | undefined): string[] | undefined => (list?.length === 0 ? undefined : list)

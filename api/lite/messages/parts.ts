@@ -14,28 +14,27 @@ import {
 } from '../../../engine/index.ts'
 import { ownUrl } from '../../addresses.ts'
 import * as examples from '../../examples.ts'
-import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
+import { type Call, defineRoute, routesAt, StreamAnswer, tagged } from '../../route.ts'
 import { documented, filledText, flag, given, optional } from '../../values.ts'
-import { asNamed, findMessage, locate, type Located, type Mailbox, messagePaths, type MessagePattern } from '../find.ts'
+import { asNamed, findMessage, locate, type Located, type Mailbox, messagePaths } from '../find.ts'
 import { delimiter } from '../folders.ts'
 import { readContents } from './contents.ts'
 import { presentAttachment } from './present.ts'
 import * as schema from './schema.ts'
 
-const bodyRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/body`, {
-    summary: 'Get the bodies of a message',
-    description: 'Text parts as UTF-8, transfer encoding and charset undone. `type` = only parts of this MIME type.',
-    query: z.object({ delimiter, type: schema.mimeType }),
-    response: examples.answer({
-      resource_url: [z.string(), examples.urls.message],
-      bodies: [z.array(schema.bodyPartView), [examples.exampleOf(schema.bodyPartView)]],
-    }),
-    async handler({ path, query }, call) {
-      const located = await locate(call, path, query.delimiter)
-      return { resource_url: `${located.url}/body`, bodies: await readBodies(call, located, query.type) }
-    },
-  })
+const bodies = routesAt('GET', messagePaths, '/body', {
+  summary: 'Get the bodies of a message',
+  description: 'Text parts as UTF-8, transfer encoding and charset undone. `type` = only parts of this MIME type.',
+  query: z.object({ delimiter, type: schema.mimeType }),
+  response: examples.answer({
+    resource_url: [z.string(), examples.urls.message],
+    bodies: [z.array(schema.bodyPartView), [examples.exampleOf(schema.bodyPartView)]],
+  }),
+  async handler({ path, query }, call) {
+    const located = await locate(call, path, query.delimiter)
+    return { resource_url: `${located.url}/body`, bodies: await readBodies(call, located, query.type) }
+  },
+})
 
 export async function readBodies(call: Call, { user, name, message }: Located, type: string | undefined) {
   call.touchesImap(user)
@@ -44,22 +43,21 @@ export async function readBodies(call: Call, { user, name, message }: Located, t
   return bodies
 }
 
-const headersRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/headers`, {
-    summary: 'Get the headers of a message',
-    query: z.object({
-      delimiter,
-      raw: optional(flag, '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name'),
-    }),
-    response: examples.answer({
-      resource_url: [z.string(), examples.urls.message],
-      headers: [schema.headersView, { from: ['Ben Lind <ben@example.org>'], subject: ['Hello'] }],
-    }),
-    async handler({ path, query }, call) {
-      const located = await locate(call, path, query.delimiter)
-      return { resource_url: `${located.url}/headers`, headers: await readHeaders(call, located, query.raw) }
-    },
-  })
+const headers = routesAt('GET', messagePaths, '/headers', {
+  summary: 'Get the headers of a message',
+  query: z.object({
+    delimiter,
+    raw: optional(flag, '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name'),
+  }),
+  response: examples.answer({
+    resource_url: [z.string(), examples.urls.message],
+    headers: [schema.headersView, { from: ['Ben Lind <ben@example.org>'], subject: ['Hello'] }],
+  }),
+  async handler({ path, query }, call) {
+    const located = await locate(call, path, query.delimiter)
+    return { resource_url: `${located.url}/headers`, headers: await readHeaders(call, located, query.raw) }
+  },
+})
 
 /** Returns an object of the header fields, or with `raw` the text of the header block. */
 export async function readHeaders(call: Call, { user, name, message }: Located, raw: boolean | undefined) {
@@ -69,13 +67,12 @@ export async function readHeaders(call: Call, { user, name, message }: Located, 
   return headers
 }
 
-const rawRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/raw`, {
-    summary: 'Get the whole message as it is on the mail server',
-    query: schema.delimiterQuery,
-    response: 'binary',
-    handler: async ({ path, query }, call) => rawMessage(call, await locate(call, path, query.delimiter)),
-  })
+const raw = routesAt('GET', messagePaths, '/raw', {
+  summary: 'Get the whole message as it is on the mail server',
+  query: schema.delimiterQuery,
+  response: 'binary',
+  handler: async ({ path, query }, call) => rawMessage(call, await locate(call, path, query.delimiter)),
+})
 
 export async function rawMessage(call: Call, { user, name, message }: Located): Promise<StreamAnswer> {
   call.touchesImap(user)
@@ -84,10 +81,7 @@ export async function rawMessage(call: Call, { user, name, message }: Located): 
   return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
 }
 
-export const messagePartRoutes = tagged(
-  'Messages',
-  messagePaths.flatMap((path) => [bodyRoute(path), headersRoute(path), rawRoute(path)]),
-)
+export const messagePartRoutes = tagged('Messages', [...bodies, ...headers, ...raw])
 
 /** `type` comes from the message. Every answer has X-Content-Type-Options, so browsers do not guess another type. */
 function fileHeaders(type: string, name: string): Readonly<Record<string, string>> {
@@ -98,38 +92,36 @@ function fileHeaders(type: string, name: string): Readonly<Record<string, string
   }
 }
 
-const listRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/attachments`, {
-    summary: 'List the attachments of a message',
-    query: schema.delimiterQuery,
-    response: z.array(schema.attachmentView),
-    async handler({ path, query }, call) {
-      const { message } = await locate(call, path, query.delimiter)
-      return message.attachments.map(presentAttachment)
-    },
-  })
+const list = routesAt('GET', messagePaths, '/attachments', {
+  summary: 'List the attachments of a message',
+  query: schema.delimiterQuery,
+  response: z.array(schema.attachmentView),
+  async handler({ path, query }, call) {
+    const { message } = await locate(call, path, query.delimiter)
+    return message.attachments.map(presentAttachment)
+  },
+})
 
-const fileRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/attachments/{attachment_id}`, {
-    summary: 'Download an attachment',
-    description:
-      'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
-    query: z.object({
-      delimiter,
-      as_link: optional(
-        flag,
-        '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
-      ),
-    }),
-    response: 'binary',
-    async handler({ path, query }, call) {
-      const located = await locate(call, path, query.delimiter)
-      const attachment = attachmentOf(located.message, path.attachment_id)
-      if (query.as_link !== true) return download(call, located, attachment)
-      const link = await linkTo(call, located, attachment)
-      return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
-    },
-  })
+const files = routesAt('GET', messagePaths, '/attachments/{attachment_id}', {
+  summary: 'Download an attachment',
+  description:
+    'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
+  query: z.object({
+    delimiter,
+    as_link: optional(
+      flag,
+      '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
+    ),
+  }),
+  response: 'binary',
+  async handler({ path, query }, call) {
+    const located = await locate(call, path, query.delimiter)
+    const attachment = attachmentOf(located.message, path.attachment_id)
+    if (query.as_link !== true) return download(call, located, attachment)
+    const link = await linkTo(call, located, attachment)
+    return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
+  },
+})
 
 export function download(call: Call, { user, name, message }: Located, attachment: AttachmentRecord) {
   call.touchesImap(user)
@@ -215,10 +207,7 @@ async function linkedFile(
   }
 }
 
-export const attachmentRoutes = tagged('Attachments', [
-  ...messagePaths.flatMap((path) => [listRoute(path), fileRoute(path)]),
-  linked,
-])
+export const attachmentRoutes = tagged('Attachments', [...list, ...files, linked])
 
 const label = 'mailroom/download-link/v1'
 

@@ -13,7 +13,7 @@ import {
   type Placement,
 } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
-import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
+import { type Call, routesAt, tagged } from '../../route.ts'
 import { filledText, success } from '../../values.ts'
 import {
   asNamed,
@@ -26,7 +26,6 @@ import {
   type Mailbox,
   type MessagePath,
   messagePaths,
-  type MessagePattern,
   mustHoldMail,
 } from '../find.ts'
 import { delimiter } from '../folders.ts'
@@ -86,33 +85,30 @@ async function writeAt(call: Call, located: Located, change: Change): Promise<re
   throw missing ?? new AppError('internal', `message ${message.id} lies nowhere`)
 }
 
-const getRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/flags`, {
-    summary: 'Get the flags of a message',
-    query: schema.delimiterQuery,
-    response: examples.answer({ resource_url: [z.string(), examples.urls.message], flags: schema.flagsView }),
-    async handler({ path, query }, call) {
-      const located = await locate(call, path, query.delimiter)
-      return { resource_url: `${located.url}/flags`, flags: presentFlags(located.placements[0].flags) }
-    },
-  })
+const getFlags = routesAt('GET', messagePaths, '/flags', {
+  summary: 'Get the flags of a message',
+  query: schema.delimiterQuery,
+  response: examples.answer({ resource_url: [z.string(), examples.urls.message], flags: schema.flagsView }),
+  async handler({ path, query }, call) {
+    const located = await locate(call, path, query.delimiter)
+    return { resource_url: `${located.url}/flags`, flags: presentFlags(located.placements[0].flags) }
+  },
+})
 
-const setRoute = (path: MessagePattern) =>
-  defineRoute(`POST ${path}/flags`, {
-    summary: 'Set or unset flags of a message',
-    query: schema.delimiterQuery,
-    body: schema.flagChange,
-    response: examples.answer({ success: [z.boolean(), true], flags: schema.writtenFlagsView }),
-    async handler({ path, query, body }, call) {
-      const flags = await writeFlags(call, await locate(call, path, query.delimiter), changeOf(body))
-      return { success: true, flags: presentWrittenFlags(flags) }
-    },
-  })
+const setFlags = routesAt('POST', messagePaths, '/flags', {
+  summary: 'Set or unset flags of a message',
+  query: schema.delimiterQuery,
+  body: schema.flagChange,
+  response: examples.answer({ success: [z.boolean(), true], flags: schema.writtenFlagsView }),
+  async handler({ path, query, body }, call) {
+    const flags = await writeFlags(call, await locate(call, path, query.delimiter), changeOf(body))
+    return { success: true, flags: presentWrittenFlags(flags) }
+  },
+})
 
-function readRoute(method: 'POST' | 'DELETE', path: MessagePattern): Route {
-  const change = method === 'POST' ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
-  return defineRoute(`${method} ${path}/read`, {
-    summary: method === 'POST' ? 'Mark a message as read' : 'Mark a message as unread',
+const mark = (method: 'POST' | 'DELETE', summary: string, change: Change) =>
+  routesAt(method, messagePaths, '/read', {
+    summary,
     query: schema.delimiterQuery,
     response: success,
     async handler({ path, query }, call) {
@@ -120,7 +116,8 @@ function readRoute(method: 'POST' | 'DELETE', path: MessagePattern): Route {
       return { success: true }
     },
   })
-}
+const markRead = mark('POST', 'Mark a message as read', { add: ['\\Seen'], remove: [] })
+const markUnread = mark('DELETE', 'Mark a message as unread', { add: [], remove: ['\\Seen'] })
 
 /** Finds the folder to write to. Asks the server before the 404: the folder may be newer than the index. */
 export async function destination(
@@ -157,42 +154,32 @@ async function movedAlready(
   return null
 }
 
-const moveRoute = (path: MessagePattern) =>
-  defineRoute(`PUT ${path}`, {
-    summary: 'Move a message to another folder',
-    description:
-      'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
-      'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
-      'again to where it is changes nothing.',
-    query: z.object({
-      delimiter,
-      new_folder_id: filledText.meta({ description: 'full path of the folder to move it to', examples: ['Archive'] }),
-    }),
-    response: success,
-    async handler({ path, query }, call) {
-      const { new_folder_id: name, delimiter } = query
-      const located = await locate(call, path, delimiter).catch((error: unknown) =>
-        movedAlready(call, path, name, delimiter, error),
-      )
-      if (located === null) return { success: true }
-      const { user, message, folder, placements } = located
-      const to = await destination(call, located, name, 'new_folder_id', (all) => folderNamed(all, name, delimiter))
-      const stays = folder === null ? placements.some((place) => place.folderId === to.id) : folder.id === to.id
-      if (stays) return { success: true }
-      call.touchesImap(user)
-      const from = folder === null ? null : placements[0]
-      await asNamed(located.name, call.engine.accounts.move(message, from, to), { name, path: to.path })
-      return { success: true }
-    },
-  })
+const move = routesAt('PUT', messagePaths, '', {
+  summary: 'Move a message to another folder',
+  description:
+    'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
+    'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
+    'again to where it is changes nothing.',
+  query: z.object({
+    delimiter,
+    new_folder_id: filledText.meta({ description: 'full path of the folder to move it to', examples: ['Archive'] }),
+  }),
+  response: success,
+  async handler({ path, query }, call) {
+    const { new_folder_id: name, delimiter } = query
+    const located = await locate(call, path, delimiter).catch((error: unknown) =>
+      movedAlready(call, path, name, delimiter, error),
+    )
+    if (located === null) return { success: true }
+    const { user, message, folder, placements } = located
+    const to = await destination(call, located, name, 'new_folder_id', (all) => folderNamed(all, name, delimiter))
+    const stays = folder === null ? placements.some((place) => place.folderId === to.id) : folder.id === to.id
+    if (stays) return { success: true }
+    call.touchesImap(user)
+    const from = folder === null ? null : placements[0]
+    await asNamed(located.name, call.engine.accounts.move(message, from, to), { name, path: to.path })
+    return { success: true }
+  },
+})
 
-export const messageWriteRoutes = tagged(
-  'Messages',
-  messagePaths.flatMap((path) => [
-    getRoute(path),
-    setRoute(path),
-    readRoute('POST', path),
-    readRoute('DELETE', path),
-    moveRoute(path),
-  ]),
-)
+export const messageWriteRoutes = tagged('Messages', [getFlags, setFlags, markRead, markUnread, move].flat())

@@ -11,7 +11,7 @@ import {
 } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
 import { seconds, type Urls, urlsOf } from '../../addresses.ts'
-import { type Call, defineRoute, deprecated, type Route, tagged } from '../../route.ts'
+import { type Call, defineRoute, deprecated, type Route } from '../../route.ts'
 import { given, success, successAt } from '../../values.ts'
 import { findUser } from '../find.ts'
 import * as schema from './schema.ts'
@@ -105,17 +105,23 @@ const v2Form: Form = {
   presentEdited: () => ({ success: true, feedbackCode: '' }),
 }
 
-export const levels = [
-  { name: 'user', base: '/lite/users/{id}/webhooks', tag: 'Webhooks' },
-  { name: 'application', base: '/lite/webhooks', tag: 'Application webhooks' },
+const levels = [
+  { name: 'user', base: '/lite/users/{id}/webhooks' },
+  { name: 'application', base: '/lite/webhooks' },
 ] as const
-export type Level = (typeof levels)[number]
+export const bases = levels.map(({ base }) => base)
+
+/** Groups routes of both levels in the documents. */
+export function byLevel(routes: readonly Route[]): readonly Route[] {
+  const isOfUser = ({ path }: Route): boolean => path.startsWith(levels[0].base)
+  return routes.map((route) => ({ ...route, tag: isOfUser(route) ? 'Webhooks' : 'Application webhooks' }))
+}
 
 const v2Levels = [
   { name: 'account', base: '/2.0/accounts/{id}/webhooks' },
   { name: 'application', base: '/2.0/webhooks' },
 ] as const
-type AnyLevel = Pick<Level, 'name' | 'base'> | (typeof v2Levels)[number]
+type Level = (typeof levels)[number] | (typeof v2Levels)[number]
 
 /** The user of a user-level path; null at application level. */
 async function scopeUser(call: Call, { id }: ScopePath): Promise<UserRecord | null> {
@@ -137,7 +143,7 @@ export async function findWebhook(call: Call, path: WebhookPath): Promise<Webhoo
   return webhook
 }
 
-function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
+function routesOf({ base, name }: Level, form: Form): Route[] {
   const isLite = form === liteForm
   const list = defineRoute(`GET ${base}`, {
     summary: `List ${name}-level webhooks`,
@@ -201,7 +207,7 @@ function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
   return [list, create, get, edit, remove]
 }
 
-export const webhookRoutes = levels.flatMap((level) => tagged(level.tag, routesOf(level, liteForm)))
+export const webhookRoutes = byLevel(levels.flatMap((level) => routesOf(level, liteForm)))
 
 /** The routes of deliveries, redelivery and explain exist only in lite. */
 export const v2WebhookRoutes = deprecated(

@@ -6,7 +6,8 @@ import { asNamed, type Located } from '../../lite/find.ts'
 import { folderFields, nameFolder } from '../../lite/folders.ts'
 import { type Call, defineRoute, deprecated } from '../../route.ts'
 import { documented, filledText, optional, success } from '../../values.ts'
-import { locateAnywhere, locateThread, type MessagePath, messagePaths, type ThreadPath, threadPath } from '../find.ts'
+import { liteMessage, locateAnywhere, locateThread, type MessagePath, messagePaths } from '../find.ts'
+import { type ThreadPath, threadPath } from '../find.ts'
 import { destinationOf, keepIn, keptPlace } from './writes.ts'
 
 const owners = [...messagePaths, threadPath] as const
@@ -29,6 +30,7 @@ const { name, symbolic_name, xlist_name } = folderFields
 
 const list = (pattern: OwnerPattern) =>
   defineRoute(`GET ${pattern}/folders`, {
+    instead: `GET ${liteMessage}`,
     summary: isThread(pattern)
       ? 'List the folders that messages of a thread lie in'
       : 'List the folders that a message lies in',
@@ -57,6 +59,7 @@ const someFolders = (description: string, ...shown: readonly string[]) =>
 
 const change = (pattern: OwnerPattern) =>
   defineRoute(`POST ${pattern}/folders`, {
+    instead: `PUT ${liteMessage}`,
     summary: isThread(pattern)
       ? 'Put the messages of a thread into folders, take them out of some, or both'
       : 'Put a message into folders, take it out of some, or both',
@@ -109,6 +112,7 @@ const folderList = documented(
 
 const set = (pattern: OwnerPattern) =>
   defineRoute(`PUT ${pattern}/folders`, {
+    instead: `PUT ${liteMessage}`,
     summary: isThread(pattern)
       ? 'Say in which folders the messages of a thread lie'
       : 'Say in which folders a message lies',
@@ -166,6 +170,7 @@ async function lieIn(call: Call, located: Located, stay: readonly string[], ids:
 }
 
 const remove = defineRoute(`DELETE ${threadPath}`, {
+  instead: '',
   summary: 'Remove the messages of a thread from all folders of their source',
   description: 'For good, on the mail server, but for those that lists hide.',
   response: success,
@@ -179,13 +184,7 @@ const remove = defineRoute(`DELETE ${threadPath}`, {
   },
 })
 
-const one = '/lite/users/{id}/email_accounts/{label}/messages/{message_id}'
-
 export const v2MessageFolderRoutes = deprecated('messages', [
-  ...owners.flatMap((pattern) => [
-    [list(pattern), `GET ${one}`] as const,
-    [change(pattern), `PUT ${one}`] as const,
-    [set(pattern), `PUT ${one}`] as const,
-  ]),
-  [remove, ''],
+  ...owners.flatMap((pattern) => [list(pattern), change(pattern), set(pattern)]),
+  remove,
 ])

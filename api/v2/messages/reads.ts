@@ -29,16 +29,17 @@ import {
 } from '../../lite/messages/present.ts'
 import * as lite from '../../lite/messages/schema.ts'
 import { reference } from '../../lite/users.ts'
-import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts'
+import { type Call, defineRoute, deprecated, routesAt, StreamAnswer } from '../../route.ts'
 import { filledText, flag, given, limit, offset, optional, orEmptyList, text } from '../../values.ts'
 import { fileParametersOf, indexedParameters, seenParameter, sieveOf, timesOf } from '../filters.ts'
 import {
   findShownFolder,
   hiddenPlaces,
   isShownMessage,
+  liteAccount,
+  liteMessage,
   locateAnywhere,
   messagePaths,
-  type MessagePattern,
 } from '../find.ts'
 
 export const fileFields = {
@@ -211,6 +212,7 @@ const description =
   '`sync_all_folders`. `include_body` and `include_headers` ask the mail server.'
 
 const listInAccount = defineRoute(`GET ${base}/messages`, {
+  instead: `GET ${liteAccount}/messages`,
   summary: 'List messages of one source of an account',
   description,
   query: listQuery,
@@ -220,6 +222,7 @@ const listInAccount = defineRoute(`GET ${base}/messages`, {
 })
 
 const listInFolder = defineRoute(`GET ${base}/sources/{label}/folders/{folder+}/messages`, {
+  instead: `GET ${liteAccount}/folders/{folder}/messages`,
   summary: 'List messages of a folder',
   description: `${description} So does \`body_search_string\`, which only this list has.`,
   query: folderListQuery,
@@ -227,74 +230,63 @@ const listInFolder = defineRoute(`GET ${base}/sources/{label}/folders/{folder+}/
   handler: ({ path, query }, call) => listMessages(call, path, query, v2Form),
 })
 
-const getRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}`, {
-    summary: 'Get a message',
-    description: 'Wherever it lies, in whichever source, hidden or not.',
-    query: messageQuery,
-    response: messageView,
-    handler: async ({ path, query }, call) => showMessage(call, await locateAnywhere(call, path), query, v2Form),
-  })
+const get = routesAt('GET', messagePaths, '', {
+  instead: `GET ${liteMessage}`,
+  summary: 'Get a message',
+  description: 'Wherever it lies, in whichever source, hidden or not.',
+  query: messageQuery,
+  response: messageView,
+  handler: async ({ path, query }, call) => showMessage(call, await locateAnywhere(call, path), query, v2Form),
+})
 
-const bodyRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/body`, {
-    summary: 'Get the bodies of a message, straight from the mail server',
-    query: z.object({ type: optional(text, 'only body parts of this MIME type', 'text/html') }),
-    response: z.array(lite.bodyPartView).meta({ examples: [[examples.exampleOf(lite.bodyPartView)]] }),
-    handler: async ({ path, query }, call) => readBodies(call, await locateAnywhere(call, path), query.type),
-  })
+const body = routesAt('GET', messagePaths, '/body', {
+  instead: `GET ${liteMessage}/body`,
+  summary: 'Get the bodies of a message, straight from the mail server',
+  query: z.object({ type: optional(text, 'only body parts of this MIME type', 'text/html') }),
+  response: z.array(lite.bodyPartView).meta({ examples: [[examples.exampleOf(lite.bodyPartView)]] }),
+  handler: async ({ path, query }, call) => readBodies(call, await locateAnywhere(call, path), query.type),
+})
 
-const headersRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/headers`, {
-    summary: 'Get the headers of a message',
-    description: 'By lower-case name, decoded. With `raw=1` the text of the header block instead of JSON.',
-    query: z.object({ raw: optional(flag, '1 = the header block as text, as it is in the message') }),
-    response: z.record(z.string(), z.array(z.string())).meta({ examples: [{ subject: ['Hello'] }] }),
-    plain: true,
-    async handler({ path, query }, call) {
-      const headers = await readHeaders(call, await locateAnywhere(call, path), query.raw)
-      if (typeof headers !== 'string') return headers
-      return new StreamAnswer(headers, { 'Content-Type': 'text/plain; charset=utf-8' })
-    },
-  })
+const headers = routesAt('GET', messagePaths, '/headers', {
+  instead: `GET ${liteMessage}/headers`,
+  summary: 'Get the headers of a message',
+  description: 'By lower-case name, decoded. With `raw=1` the text of the header block instead of JSON.',
+  query: z.object({ raw: optional(flag, '1 = the header block as text, as it is in the message') }),
+  response: z.record(z.string(), z.array(z.string())).meta({ examples: [{ subject: ['Hello'] }] }),
+  plain: true,
+  async handler({ path, query }, call) {
+    const headers = await readHeaders(call, await locateAnywhere(call, path), query.raw)
+    if (typeof headers !== 'string') return headers
+    return new StreamAnswer(headers, { 'Content-Type': 'text/plain; charset=utf-8' })
+  },
+})
 
-const sourceRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/source`, {
-    summary: 'Get the whole message as it is on the mail server',
-    response: 'binary',
-    handler: async ({ path }, call) => rawMessage(call, await locateAnywhere(call, path)),
-  })
+const raw = routesAt('GET', messagePaths, '/source', {
+  instead: `GET ${liteMessage}/raw`,
+  summary: 'Get the whole message as it is on the mail server',
+  response: 'binary',
+  handler: async ({ path }, call) => rawMessage(call, await locateAnywhere(call, path)),
+})
 
-const flagsRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/flags`, {
-    summary: 'Get the flags of a message',
-    response: flagsView,
-    handler: async ({ path }, call) => namedFlags((await locateAnywhere(call, path)).placements[0].flags),
-  })
+const flags = routesAt('GET', messagePaths, '/flags', {
+  instead: `GET ${liteMessage}/flags`,
+  summary: 'Get the flags of a message',
+  response: flagsView,
+  handler: async ({ path }, call) => namedFlags((await locateAnywhere(call, path)).placements[0].flags),
+})
 
-const filesRoute = (path: MessagePattern) =>
-  defineRoute(`GET ${path}/files`, {
-    summary: 'List the files of a message',
-    description: 'Without images of signatures and winmail.dat, unless the source has `raw_file_list`.',
-    response: z.array(messageFileView),
-    async handler({ path }, call) {
-      const { account, message } = await locateAnywhere(call, path)
-      return presentFiles(message, { account, urls: urlsOf(call) })
-    },
-  })
+const files = routesAt('GET', messagePaths, '/files', {
+  instead: `GET ${liteMessage}/attachments`,
+  summary: 'List the files of a message',
+  description: 'Without images of signatures and winmail.dat, unless the source has `raw_file_list`.',
+  response: z.array(messageFileView),
+  async handler({ path }, call) {
+    const { account, message } = await locateAnywhere(call, path)
+    return presentFiles(message, { account, urls: urlsOf(call) })
+  },
+})
 
-const liteBase = '/lite/users/{id}/email_accounts/{label}'
-const one = `${liteBase}/messages/{message_id}`
-
-export const v2MessageReadRoutes = deprecated('messages', [
-  [listInAccount, `GET ${liteBase}/messages`],
-  [listInFolder, `GET ${liteBase}/folders/{folder}/messages`],
-  ...messagePaths.flatMap((path) => [
-    [getRoute(path), `GET ${one}`] as const,
-    [bodyRoute(path), `GET ${one}/body`] as const,
-    [headersRoute(path), `GET ${one}/headers`] as const,
-    [sourceRoute(path), `GET ${one}/raw`] as const,
-    [flagsRoute(path), `GET ${one}/flags`] as const,
-    [filesRoute(path), `GET ${one}/attachments`] as const,
-  ]),
-])
+export const v2MessageReadRoutes = deprecated(
+  'messages',
+  [listInAccount, listInFolder, get, body, headers, raw, flags, files].flat(),
+)

@@ -25,30 +25,30 @@ import { mustBeRead } from '../../lite/unread.ts'
 import { namedFlags } from '../../lite/messages/present.ts'
 import * as lite from '../../lite/messages/schema.ts'
 import { type Change, changeOf, destination, wantedFlags, writeFlags } from '../../lite/messages/writes.ts'
-import { type Call, defineRoute, deprecated, type Route } from '../../route.ts'
+import { type Call, defineRoute, deprecated, routesAt } from '../../route.ts'
 import { filledText, flag, optional, success, text } from '../../values.ts'
 import {
   byUse,
   findInSources,
+  liteMessage,
   locateAnywhere,
   type MessagePath,
-  type MessagePattern,
   messagePaths,
   namedIn,
   sentBefore,
 } from '../find.ts'
 import { flagsView } from './reads.ts'
 
-const setFlags = (path: MessagePattern) =>
-  defineRoute(`POST ${path}/flags`, {
-    summary: 'Set or unset flags of a message',
-    body: lite.flagChange,
-    response: examples.answer({ success: [z.boolean(), true], flags: [flagsView, examples.exampleOf(flagsView)] }),
-    async handler({ path, body }, call) {
-      const written = await writeFlags(call, await locateAnywhere(call, path), changeOf(body))
-      return { success: true, flags: namedFlags(written) }
-    },
-  })
+const setFlags = routesAt('POST', messagePaths, '/flags', {
+  instead: `POST ${liteMessage}/flags`,
+  summary: 'Set or unset flags of a message',
+  body: lite.flagChange,
+  response: examples.answer({ success: [z.boolean(), true], flags: [flagsView, examples.exampleOf(flagsView)] }),
+  async handler({ path, body }, call) {
+    const written = await writeFlags(call, await locateAnywhere(call, path), changeOf(body))
+    return { success: true, flags: namedFlags(written) }
+  },
+})
 
 const folderName = filledText.meta({
   description: 'full path of the folder, or its use, like `\\Sent`',
@@ -83,34 +83,34 @@ const transferBody = z
   })
   .meta({ examples: [{ dst_folder: 'Archive', move: 1 }] })
 
-const transfer = (path: MessagePattern) =>
-  defineRoute(`POST ${path}`, {
-    summary: 'Copy or move a message to another folder or source',
-    description:
-      'Within a source a move leaves the first of its folders (INBOX, if it lies there). To another source the message goes with its flags, ' +
-      'its time of arrival and byte for byte; a move takes it out of all folders of the first one once the other has it. Where the folder ' +
-      'has it already, no second copy is made.',
-    body: transferBody,
-    response: success,
-    async handler({ path, body }, call) {
-      const located = await locateAnywhere(call, path).catch((error: unknown) => sentAlready(call, path, body, error))
-      if (located === null) return { success: true }
-      const { dst_folder: name, dst_source: label } = body
-      const named = label === undefined ? located : await findAccount(call, path.id, label)
-      const mailbox = isSameMailbox(named.account, located.account) ? located : named
-      const to = await destinationOf(call, mailbox, name, 'dst_folder')
-      call.touchesImap(located.user)
-      const sent = body.move === true && label !== undefined ? await sentBefore(call, located, mailbox, to) : null
-      const kind = body.move === true && sent === null ? 'move' : 'copy'
-      const transferred = { located: sent ?? located, to, kind, change: wantedFlags('flag_', body) } as const
-      const work =
-        mailbox.account.id === transferred.located.account.id
-          ? transferWithin(call, transferred)
-          : transferAcross(call, transferred).catch((error: unknown) => sentAlready(call, path, body, error))
-      await asNamed(located.name, work, { name, path: to.path })
-      return { success: true }
-    },
-  })
+const transfer = routesAt('POST', messagePaths, '', {
+  instead: `PUT ${liteMessage}`,
+  summary: 'Copy or move a message to another folder or source',
+  description:
+    'Within a source a move leaves the first of its folders (INBOX, if it lies there). To another source the message goes with its flags, ' +
+    'its time of arrival and byte for byte; a move takes it out of all folders of the first one once the other has it. Where the folder ' +
+    'has it already, no second copy is made.',
+  body: transferBody,
+  response: success,
+  async handler({ path, body }, call) {
+    const located = await locateAnywhere(call, path).catch((error: unknown) => sentAlready(call, path, body, error))
+    if (located === null) return { success: true }
+    const { dst_folder: name, dst_source: label } = body
+    const named = label === undefined ? located : await findAccount(call, path.id, label)
+    const mailbox = isSameMailbox(named.account, located.account) ? located : named
+    const to = await destinationOf(call, mailbox, name, 'dst_folder')
+    call.touchesImap(located.user)
+    const sent = body.move === true && label !== undefined ? await sentBefore(call, located, mailbox, to) : null
+    const kind = body.move === true && sent === null ? 'move' : 'copy'
+    const transferred = { located: sent ?? located, to, kind, change: wantedFlags('flag_', body) } as const
+    const work =
+      mailbox.account.id === transferred.located.account.id
+        ? transferWithin(call, transferred)
+        : transferAcross(call, transferred).catch((error: unknown) => sentAlready(call, path, body, error))
+    await asNamed(located.name, work, { name, path: to.path })
+    return { success: true }
+  },
+})
 
 /** Two sources may have the same mailbox: a move between them is a move within the mailbox. */
 function isSameMailbox(one: AccountRecord, other: AccountRecord): boolean {
@@ -200,20 +200,21 @@ async function transferAcross(call: Call, { located, to, kind, change }: Transfe
   await call.engine.accounts.transfer({ kind, message, to, flags: changed(flags, change), change })
 }
 
-const remove = (path: MessagePattern) =>
-  defineRoute(`DELETE ${path}`, {
-    summary: 'Remove a message from all folders of its source',
-    description: 'For good, on the mail server: to put it in the trash, move it there.',
-    response: success,
-    async handler({ path }, call) {
-      const { user, name, message } = await locateAnywhere(call, path)
-      call.touchesImap(user)
-      await asNamed(name, call.engine.accounts.remove(message, null))
-      return { success: true }
-    },
-  })
+const remove = routesAt('DELETE', messagePaths, '', {
+  instead: `PUT ${liteMessage}`,
+  summary: 'Remove a message from all folders of its source',
+  description: 'For good, on the mail server: to put it in the trash, move it there.',
+  response: success,
+  async handler({ path }, call) {
+    const { user, name, message } = await locateAnywhere(call, path)
+    call.touchesImap(user)
+    await asNamed(name, call.engine.accounts.remove(message, null))
+    return { success: true }
+  },
+})
 
 const append = defineRoute('POST /2.0/accounts/{id}/messages', {
+  instead: '',
   summary: 'Add a message to a folder',
   description:
     'As a file part `message` of multipart/form-data, of at most MAILROOM_MESSAGE_LIMIT bytes. LF alone becomes CRLF. It arrives now; each call adds one.',
@@ -262,13 +263,4 @@ async function spooledText(call: Call, message: string | undefined): Promise<Spo
   return spool(withCrlf(Readable.from([Buffer.from(message)])), { directory, most })
 }
 
-const base = '/lite/users/{id}/email_accounts/{label}/messages/{message_id}'
-
-export const v2MessageWriteRoutes: readonly Route[] = deprecated('messages', [
-  [append, ''],
-  ...messagePaths.flatMap((path) => [
-    [transfer(path), `PUT ${base}`] as const,
-    [remove(path), `PUT ${base}`] as const,
-    [setFlags(path), `POST ${base}/flags`] as const,
-  ]),
-])
+export const v2MessageWriteRoutes = deprecated('messages', [append, transfer, remove, setFlags].flat())
