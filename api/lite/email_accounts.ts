@@ -1,28 +1,27 @@
 /** /lite/users/{id}/email_accounts: the routes of email accounts; 2.0 builds its sources from the same routes. */
 import { z } from 'zod'
 import {
-  type AccountEdit,
   type AccountInput,
   type AccountRecord,
   badParameter,
   type ConnectFailure,
   notFound,
+  sentence,
   type UserRecord,
+  utc,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { documented, flag, given, optional, statusFilter, success, wantedStatus } from '../values.ts'
 import { findAccount, findUser, kinds, lookUpAccount, type Mailbox } from './find.ts'
 import {
-  credentialOf,
+  accountEdit,
   exampleMailbox,
   isWholeMailbox,
   mailboxInput,
   mailboxParameters,
   type MailboxParameters,
   namesLogin,
-  optionsOf,
-  statusCallbackOf,
 } from './mailbox-input.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
 
@@ -114,8 +113,7 @@ export function presentAccount(account: AccountRecord, urls: Urls): z.input<type
 /** Why the email account does not work, and the time of the next try. null = it works. */
 function statusMessage({ statusMessage: why, resume }: AccountRecord): string | null {
   if (why === null || resume.retryAt === null || resume.retryAt <= Date.now()) return why
-  const [date = '', time = ''] = new Date(resume.retryAt).toISOString().split('T')
-  return `${why}${/[.!?]$/.test(why) ? '' : '.'} Next try at ${date} ${time.slice(0, 8)} UTC.`
+  return `${sentence(why)} Next try at ${utc(resume.retryAt)}.`
 }
 
 /** The 200 answer to a login that the mail server refused. */
@@ -224,7 +222,10 @@ async function editAccount(call: Call, { user, account: known }: Mailbox, body: 
   if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
   const logsIn = body.force_status_check === true || body.status === true || namesLogin(body)
   if (logsIn) call.touchesImap(user)
-  const edited = await call.engine.mailboxes.editAccount(known, editOf(body))
+  const edited = await call.engine.mailboxes.editAccount(known, {
+    ...accountEdit(body),
+    ...given({ reset: body.status }),
+  })
   if (!edited.ok) return presentFailure(edited)
   const { account, failure } =
     body.force_status_check === true
@@ -247,20 +248,6 @@ function labelOf(label: string): { readonly label?: string } {
   if (label.length > longestLabel || /\p{Cc}/u.test(label))
     throw badParameter('label', `must be at most ${longestLabel} characters, and no control characters`)
   return { label }
-}
-
-function editOf(body: EditParameters): AccountEdit {
-  return given({
-    credential: credentialOf(body),
-    email: body.email,
-    server: body.server?.trim().toLowerCase(),
-    port: body.port,
-    useSsl: body.use_ssl,
-    username: body.username,
-    ...statusCallbackOf(body),
-    options: optionsOf(body),
-    reset: body.status,
-  })
 }
 
 const remove = ({ base, one }: AccountForm) =>

@@ -1,6 +1,12 @@
 /** Mailbox parameters of users and email accounts (settings, password or OAuth grant), and engine input from them. */
 import type { z } from 'zod'
-import { badParameter, type AccountInput, type Credential, type SourceOptions } from '../../engine/index.ts'
+import {
+  type AccountEdit,
+  badParameter,
+  type AccountInput,
+  type Credential,
+  type SourceOptions,
+} from '../../engine/index.ts'
 import { choice, email, flag, given, lineText, optional, port, text, urlOrEmpty } from '../values.ts'
 
 const type = choice(['imap'], 'the only supported type is imap')
@@ -120,20 +126,28 @@ function required<T>(name: string, value: T | undefined): T {
 
 /** Throws `bad_request` naming a missing parameter. */
 export function mailboxInput(body: MailboxParameters): AccountInput {
-  return {
-    email: required('email', body.email),
-    server: required('server', body.server).trim().toLowerCase(),
-    username: required('username', body.username),
-    useSsl: required('use_ssl', body.use_ssl),
-    port: required('port', body.port),
-    credential: required('password', credentialOf(body)),
+  for (const name of settings) required(name, body[name])
+  const named = accountEdit(body)
+  required('password', named.credential)
+  return named as AccountInput
+}
+
+/** The parameters that the body names, as commands of the engine take them. */
+export function accountEdit(body: MailboxParameters): AccountEdit {
+  return given({
+    email: body.email,
+    server: body.server?.trim().toLowerCase(),
+    username: body.username,
+    useSsl: body.use_ssl,
+    port: body.port,
+    credential: credentialOf(body),
     ...statusCallbackOf(body),
-    ...given({ options: optionsOf(body) }),
-  }
+    options: optionsOf(body),
+  })
 }
 
 /** A password is ignored when a provider_* parameter is set. undefined when the body names neither. */
-export function credentialOf(body: MailboxParameters): Credential | undefined {
+function credentialOf(body: MailboxParameters): Credential | undefined {
   const { provider_refresh_token: refreshToken, provider_consumer_key: providerKey, password } = body
   if (refreshToken !== undefined || providerKey !== undefined) {
     return {

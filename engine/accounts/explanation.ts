@@ -11,7 +11,7 @@ import { refusedIn } from './write.ts'
 import type { FolderLooks } from './types.ts'
 
 /** Adds a full stop, unless the words end with one, as messages of mail servers do. */
-export const sentence = (words: string): string => (words.endsWith('.') ? words : `${words}.`)
+export const sentence = (words: string): string => (/[.!?]$/.test(words) ? words : `${words}.`)
 
 /** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */
 export function utc(at: number): string {
