@@ -1,7 +1,6 @@
 /** The error middleware, first in the chain: makes the error answer of everything that is thrown. */
-import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
+import { toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
 import { type FrameContext, type Middleware, sendWhole } from '../call.ts'
-import { kinds } from '../lite/find.ts'
 
 /** The original service's number for a wrong signature. */
 const signatureCode = 105
@@ -32,7 +31,7 @@ export function errorAnswers(log: Logger, shown: (ctx: FrameContext, error: AppE
     try {
       await next()
     } catch (thrown) {
-      const error = inCallersWords(ctx, toAppError(thrown))
+      const error = toAppError(thrown)
       if (shown(ctx, error)) return
       report(log, ctx, error)
       // A half-sent answer must not look complete.
@@ -40,14 +39,6 @@ export function errorAnswers(log: Logger, shown: (ctx: FrameContext, error: AppE
       else answer(ctx, error)
     }
   }
-}
-
-/** The engine names a removed email account by its id, the caller by its label. */
-function inCallersWords(ctx: FrameContext, error: AppError): AppError {
-  const { account } = ctx.state.exchange
-  const { kind, id } = error.details
-  if (error.code !== 'not_found' || kind !== 'email account' || account === null || id !== account.id) return error
-  return notFound(kinds[ctx.state.exchange.version].account, account.label)
 }
 
 function answer(ctx: FrameContext, error: AppError): void {
