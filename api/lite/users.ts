@@ -167,10 +167,8 @@ const list = ({ base, words, view, present }: UserForm) =>
       const users = await store.users.list(call.developer.id, wanted, query)
       const found = await store.accounts.listByUsers(users.map((user) => user.id))
       const accounts = Map.groupBy(found, (account) => account.userId)
-      const shown: object[] = []
       // One at a time: 2.0 counts the mail of each user, which takes a while.
-      for (const user of users) shown.push(await present(call, user, accounts.get(user.id) ?? []))
-      return shown
+      return Array.fromAsync(users, (user) => present(call, user, accounts.get(user.id) ?? []))
     },
   })
 

@@ -4,7 +4,6 @@ import {
   type AccountRecord,
   AppError,
   badParameter,
-  type BodyMatches,
   measured,
   yieldToLoop,
   type FolderRecord,
@@ -234,11 +233,10 @@ async function searchBodies(call: Call, all: readonly FolderRecord[], text: stri
   const folders = all.filter(isRead)
   const problem = `the email account has ${folders.length} folders; name the one to search in`
   if (folders.length > foldersMax) throw badParameter('body_search_string', problem)
-  const found: BodyMatches[] = []
-  for (const one of folders) {
+  const found = await Array.fromAsync(folders, (one) => {
     call.signal.throwIfAborted()
-    found.push(await call.engine.accounts.searchBody(one, text))
-  }
+    return call.engine.accounts.searchBody(one, text)
+  })
   const count = found.reduce((sum, one) => sum + one.count, 0)
   const few = count > fewMost ? null : await Promise.all(found.map((one) => one.ids()))
   return { has: (message) => found.some((one) => one.has(message)), few: few ? [...new Set(few.flat())] : undefined }
