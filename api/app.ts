@@ -16,11 +16,11 @@ import { contactRoutes } from './lite/contacts.ts'
 import { emailAccountRoutes } from './lite/email_accounts.ts'
 import { folderRoutes } from './lite/folders.ts'
 import { messageListRoutes } from './lite/messages/list.ts'
-import { attachmentRoutes, messagePartRoutes } from './lite/messages/parts.ts'
+import { messagePartRoutes } from './lite/messages/parts.ts'
 import { messageWriteRoutes } from './lite/messages/writes.ts'
-import { discoveryRoutes, oauthProviderRoutes, v2DiscoveryRoutes, v2OAuthProviderRoutes } from './lite/providers.ts'
+import { providerRoutes, v2ProviderRoutes } from './lite/providers.ts'
 import { userRoutes } from './lite/users.ts'
-import { deliveryRoutes, explainRoutes } from './lite/webhooks/deliveries.ts'
+import { deliveryRoutes } from './lite/webhooks/deliveries.ts'
 import { v2WebhookRoutes, webhookRoutes } from './lite/webhooks/handlers.ts'
 import { authentication } from './middleware/auth.ts'
 import { bodyBeginning, bodyRest } from './middleware/body.ts'
@@ -32,7 +32,7 @@ import { createOAuthVerifier } from './oauth1.ts'
 import type { Route } from './route.ts'
 import { routing } from './router.ts'
 import { type Served, servedBy, systemRoutes } from './system.ts'
-import { emailAddressRoutes, sourceRoutes, v2AccountRoutes, v2ConnectTokenRoutes } from './v2/accounts.ts'
+import { v2AccountRoutes, v2ConnectTokenRoutes } from './v2/accounts.ts'
 import { v2ContactRoutes } from './v2/contacts.ts'
 import { fileRoutes } from './v2/files.ts'
 import { syncRoutes, v2FolderRoutes } from './v2/folders.ts'
@@ -51,21 +51,16 @@ export const resourceRoutes: readonly Route[] = [
   ...messageListRoutes,
   ...messagePartRoutes,
   ...messageWriteRoutes,
-  ...attachmentRoutes,
   ...webhookRoutes,
   ...deliveryRoutes,
-  ...explainRoutes,
   ...changeRoutes,
   ...contactRoutes,
   ...connectTokenRoutes,
-  ...discoveryRoutes,
-  ...oauthProviderRoutes,
+  ...providerRoutes,
   ...applicationRoutes,
   ...adminRoutes,
   // The 2.0 API: over the same engine and store, in its own shapes. Deprecated.
   ...v2AccountRoutes,
-  ...emailAddressRoutes,
-  ...sourceRoutes,
   ...syncRoutes,
   ...v2ConnectTokenRoutes,
   ...v2MessageReadRoutes,
@@ -73,8 +68,7 @@ export const resourceRoutes: readonly Route[] = [
   ...fileRoutes,
   ...threadRoutes,
   ...v2ContactRoutes,
-  ...v2DiscoveryRoutes,
-  ...v2OAuthProviderRoutes,
+  ...v2ProviderRoutes,
   ...v2MessageWriteRoutes,
   ...v2MessageFolderRoutes,
   ...v2WebhookRoutes,

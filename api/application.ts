@@ -12,7 +12,7 @@ import {
 import * as examples from './examples.ts'
 import { findAccount } from './lite/find.ts'
 import { seconds } from './addresses.ts'
-import { presentDelivery } from './lite/webhooks/deliveries.ts'
+import { deliveriesWanted, presentDelivery } from './lite/webhooks/deliveries.ts'
 import { deliveriesQuery, deliveryFields, redeliverAnswer } from './lite/webhooks/schema.ts'
 import { type Call, defineRoute, tagged } from './route.ts'
 import {
@@ -92,10 +92,7 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
       developerId: call.developer.id,
       webhookId: query.webhook_id,
       accountId: await namedAccounts(call, query),
-      kind: query.kind,
-      states: query.state === undefined ? undefined : [query.state],
-      createdFrom: query.timestamp_after,
-      createdUntil: endOfSecond(query.timestamp_before),
+      ...deliveriesWanted(query),
       statusFrom: query.status_code_from,
       statusTo: query.status_code_to,
     })

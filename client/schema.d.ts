@@ -318,78 +318,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/flags": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get the flags of a message */
-        get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdFlags"];
-        put?: never;
-        /** Set or unset flags of a message */
-        post: operations["postLiteUsersIdEmailAccountsLabelMessagesMessageIdFlags"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/flags": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get the flags of a message */
-        get: operations["getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdFlags"];
-        put?: never;
-        /** Set or unset flags of a message */
-        post: operations["postLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdFlags"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Mark a message as read */
-        post: operations["postLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
-        /** Mark a message as unread */
-        delete: operations["deleteLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Mark a message as read */
-        post: operations["postLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdRead"];
-        /** Mark a message as unread */
-        delete: operations["deleteLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdRead"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/attachments": {
         parameters: {
             query?: never;
@@ -479,6 +407,78 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/flags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the flags of a message */
+        get: operations["getLiteUsersIdEmailAccountsLabelMessagesMessageIdFlags"];
+        put?: never;
+        /** Set or unset flags of a message */
+        post: operations["postLiteUsersIdEmailAccountsLabelMessagesMessageIdFlags"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/flags": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the flags of a message */
+        get: operations["getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdFlags"];
+        put?: never;
+        /** Set or unset flags of a message */
+        post: operations["postLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdFlags"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/users/{id}/email_accounts/{label}/messages/{message_id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mark a message as read */
+        post: operations["postLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
+        /** Mark a message as unread */
+        delete: operations["deleteLiteUsersIdEmailAccountsLabelMessagesMessageIdRead"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/users/{id}/email_accounts/{label}/folders/{folder}/messages/{message_id}/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mark a message as read */
+        post: operations["postLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdRead"];
+        /** Mark a message as unread */
+        delete: operations["deleteLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdRead"];
         options?: never;
         head?: never;
         patch?: never;
@@ -590,6 +590,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/lite/webhooks/{webhook_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the callbacks of a webhook: state, attempts, timings, answers
+         * @description Newest first: its messages, its samples (`kind` test) and its failure notifications (`kind` failure), each with the `url` it went to.
+         */
+        get: operations["getLiteWebhooksWebhookIdDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/lite/users/{id}/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": {
         parameters: {
             query?: never;
@@ -601,6 +621,23 @@ export interface paths {
         put?: never;
         /** Send one callback again, under the same webhook-id */
         post: operations["postLiteUsersIdWebhooksWebhookIdDeliveriesDeliveryIdRedeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send one callback again, under the same webhook-id */
+        post: operations["postLiteWebhooksWebhookIdDeliveriesDeliveryIdRedeliver"];
         delete?: never;
         options?: never;
         head?: never;
@@ -628,6 +665,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/lite/webhooks/{webhook_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How far the last redelivery of a time is */
+        get: operations["getLiteWebhooksWebhookIdRedeliver"];
+        put?: never;
+        /**
+         * Send callbacks again: of a time, or those that failed
+         * @description All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered with `done` false and goes on, also over a restart; the same call again joins it, and GET says how far it is.
+         */
+        post: operations["postLiteWebhooksWebhookIdRedeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/lite/users/{id}/webhooks/{webhook_id}/test": {
         parameters: {
             query?: never;
@@ -639,6 +697,23 @@ export interface paths {
         put?: never;
         /** Send a sample callback now and answer what came of it */
         post: operations["postLiteUsersIdWebhooksWebhookIdTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lite/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send a sample callback now and answer what came of it */
+        post: operations["postLiteWebhooksWebhookIdTest"];
         delete?: never;
         options?: never;
         head?: never;
@@ -663,6 +738,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/lite/webhooks/{webhook_id}/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the Standard Webhooks secret */
+        get: operations["getLiteWebhooksWebhookIdSecret"];
+        put?: never;
+        /** Make a new secret; the old one signs along for a day */
+        post: operations["postLiteWebhooksWebhookIdSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/lite/users/{id}/webhooks/{webhook_id}/dry_run": {
         parameters: {
             query?: never;
@@ -677,99 +770,6 @@ export interface paths {
         get: operations["getLiteUsersIdWebhooksWebhookIdDryRun"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/webhooks/{webhook_id}/deliveries": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List the callbacks of a webhook: state, attempts, timings, answers
-         * @description Newest first: its messages, its samples (`kind` test) and its failure notifications (`kind` failure), each with the `url` it went to.
-         */
-        get: operations["getLiteWebhooksWebhookIdDeliveries"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Send one callback again, under the same webhook-id */
-        post: operations["postLiteWebhooksWebhookIdDeliveriesDeliveryIdRedeliver"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/webhooks/{webhook_id}/redeliver": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** How far the last redelivery of a time is */
-        get: operations["getLiteWebhooksWebhookIdRedeliver"];
-        put?: never;
-        /**
-         * Send callbacks again: of a time, or those that failed
-         * @description All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered with `done` false and goes on, also over a restart; the same call again joins it, and GET says how far it is.
-         */
-        post: operations["postLiteWebhooksWebhookIdRedeliver"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/webhooks/{webhook_id}/test": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Send a sample callback now and answer what came of it */
-        post: operations["postLiteWebhooksWebhookIdTest"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/lite/webhooks/{webhook_id}/secret": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Get the Standard Webhooks secret */
-        get: operations["getLiteWebhooksWebhookIdSecret"];
-        put?: never;
-        /** Make a new secret; the old one signs along for a day */
-        post: operations["postLiteWebhooksWebhookIdSecret"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1928,7 +1928,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/2.0/oauth_providers/{key}": {
+    "/2.0/oauth_provider": {
         parameters: {
             query?: never;
             header?: never;
@@ -1944,7 +1944,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/2.0/oauth_provider": {
+    "/2.0/oauth_providers/{key}": {
         parameters: {
             query?: never;
             header?: never;
@@ -5767,6 +5767,267 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    getLiteUsersIdEmailAccountsLabelMessagesMessageIdAttachments: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attachment"][];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachments: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description full path of the folder; slashes may be sent raw or as %2F
+                 * @example INBOX
+                 */
+                folder: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Attachment"][];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    getLiteUsersIdEmailAccountsLabelMessagesMessageIdAttachmentsAttachmentId: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+                /** @description 1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes */
+                as_link?: 0 | 1;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+                /**
+                 * @description index of the attachment in its message, from 0
+                 * @example 0
+                 */
+                attachment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachmentsAttachmentId: {
+        parameters: {
+            query?: {
+                /** @description the character between the levels of the folder's name; '/' when absent */
+                delimiter?: string;
+                /** @description 1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes */
+                as_link?: 0 | 1;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description label of the email account or source; 0 is the first one
+                 * @example anna::example
+                 */
+                label: string;
+                /**
+                 * @description full path of the folder; slashes may be sent raw or as %2F
+                 * @example INBOX
+                 */
+                folder: string;
+                /**
+                 * @description id of the message, its Message-ID, or the hosted provider’s id
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message_id: string;
+                /**
+                 * @description index of the attachment in its message, from 0
+                 * @example 0
+                 */
+                attachment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    getDownloadsAccountMessageAttachment: {
+        parameters: {
+            query: {
+                /** @description end of the link, as it has it: Unix timestamp in seconds */
+                expires: number;
+                /** @description of the whole link, as it has it */
+                signature: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the email account
+                 * @example 7d2e9f1a4b6c8d0e3f5a7b9c
+                 */
+                account: string;
+                /**
+                 * @description id of the message
+                 * @example 8b1a9953c4611296a827abf8
+                 */
+                message: string;
+                /**
+                 * @description index of the attachment in its message, from 0
+                 * @example 0
+                 */
+                attachment: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            400: components["responses"]["400"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     getLiteUsersIdEmailAccountsLabelMessagesMessageIdFlags: {
         parameters: {
             query?: {
@@ -6306,267 +6567,6 @@ export interface operations {
             401: components["responses"]["401"];
             404: components["responses"]["404"];
             413: components["responses"]["413"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelMessagesMessageIdAttachments: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Attachment"][];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachments: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description full path of the folder; slashes may be sent raw or as %2F
-                 * @example INBOX
-                 */
-                folder: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Attachment"][];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelMessagesMessageIdAttachmentsAttachmentId: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-                /** @description 1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes */
-                as_link?: 0 | 1;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-                /**
-                 * @description index of the attachment in its message, from 0
-                 * @example 0
-                 */
-                attachment_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "*/*": unknown;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteUsersIdEmailAccountsLabelFoldersFolderMessagesMessageIdAttachmentsAttachmentId: {
-        parameters: {
-            query?: {
-                /** @description the character between the levels of the folder's name; '/' when absent */
-                delimiter?: string;
-                /** @description 1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes */
-                as_link?: 0 | 1;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description label of the email account or source; 0 is the first one
-                 * @example anna::example
-                 */
-                label: string;
-                /**
-                 * @description full path of the folder; slashes may be sent raw or as %2F
-                 * @example INBOX
-                 */
-                folder: string;
-                /**
-                 * @description id of the message, its Message-ID, or the hosted provider’s id
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message_id: string;
-                /**
-                 * @description index of the attachment in its message, from 0
-                 * @example 0
-                 */
-                attachment_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "*/*": unknown;
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getDownloadsAccountMessageAttachment: {
-        parameters: {
-            query: {
-                /** @description end of the link, as it has it: Unix timestamp in seconds */
-                expires: number;
-                /** @description of the whole link, as it has it */
-                signature: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the email account
-                 * @example 7d2e9f1a4b6c8d0e3f5a7b9c
-                 */
-                account: string;
-                /**
-                 * @description id of the message
-                 * @example 8b1a9953c4611296a827abf8
-                 */
-                message: string;
-                /**
-                 * @description index of the attachment in its message, from 0
-                 * @example 0
-                 */
-                attachment: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "*/*": unknown;
-                };
-            };
-            400: components["responses"]["400"];
-            403: components["responses"]["403"];
-            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];
@@ -7299,6 +7299,55 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    getLiteWebhooksWebhookIdDeliveries: {
+        parameters: {
+            query?: {
+                /** @description only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason) */
+                state?: "pending" | "delivered" | "failed" | "skipped";
+                /** @description only callbacks of this kind */
+                kind?: "message" | "status" | "failure" | "sync" | "test";
+                /** @description of the API, or a Message-ID */
+                message_id?: string;
+                /** @description only events of this Unix timestamp in seconds or later */
+                timestamp_after?: number;
+                /** @description only events of this Unix timestamp in seconds or earlier */
+                timestamp_before?: number;
+                /** @description most entries of one answer */
+                limit?: number;
+                /** @description entries to pass over, from the first of the list */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the webhook
+                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
+                 */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"][];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     postLiteUsersIdWebhooksWebhookIdDeliveriesDeliveryIdRedeliver: {
         parameters: {
             query?: never;
@@ -7309,6 +7358,51 @@ export interface operations {
                  * @example 5f3c8a2b9d4e1f6a7b8c9d0e
                  */
                 id: string;
+                /**
+                 * @description id of the webhook
+                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
+                 */
+                webhook_id: string;
+                /**
+                 * @description id of the callback, as its `webhook-id` header has it
+                 * @example 9c4d2e7f1a8b3c5d6e0f7a1b
+                 */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: boolean;
+                        /** @description callbacks that are queued again */
+                        redelivered: number;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    postLiteWebhooksWebhookIdDeliveriesDeliveryIdRedeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
                 /**
                  * @description id of the webhook
                  * @example 6a1f3c8b2d9e4f5a7b8c9d0e
@@ -7449,6 +7543,96 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
+    getLiteWebhooksWebhookIdRedeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description id of the webhook
+                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
+                 */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Redelivery"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    postLiteWebhooksWebhookIdRedeliver: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description id of the webhook
+                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
+                 */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description events of this Unix timestamp in seconds or later */
+                    from?: number;
+                    /** @description events of this Unix timestamp in seconds or earlier */
+                    to?: number;
+                    /**
+                     * @description 1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given
+                     * @enum {integer}
+                     */
+                    failed_only?: 0 | 1;
+                };
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        success: boolean;
+                        /** @description callbacks that are queued again */
+                        redelivered: number;
+                        /** @description false = more of that time are being queued */
+                        done: boolean;
+                    };
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
     postLiteUsersIdWebhooksWebhookIdTest: {
         parameters: {
             query?: never;
@@ -7459,6 +7643,41 @@ export interface operations {
                  * @example 5f3c8a2b9d4e1f6a7b8c9d0e
                  */
                 id: string;
+                /**
+                 * @description id of the webhook
+                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
+                 */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
+            413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    postLiteWebhooksWebhookIdTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
                 /**
                  * @description id of the webhook
                  * @example 6a1f3c8b2d9e4f5a7b8c9d0e
@@ -7574,285 +7793,6 @@ export interface operations {
             504: components["responses"]["504"];
         };
     };
-    getLiteUsersIdWebhooksWebhookIdDryRun: {
-        parameters: {
-            query?: {
-                /** @description most entries of one answer */
-                limit?: number;
-                /** @description only messages of this email account; at application level together with user_id */
-                label?: string;
-                /** @description only messages of this user */
-                user_id?: string;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the user (lite) or account (2.0)
-                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
-                 */
-                id: string;
-                /**
-                 * @description id of the webhook
-                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
-                 */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @description id of the user */
-                        account_id: string;
-                        /** @description of the email account */
-                        label: string;
-                        message_id: string;
-                        email_message_id: string;
-                        subject: string;
-                        matched: boolean;
-                        filters: {
-                            filter: string;
-                            matched: boolean;
-                            why: string;
-                        }[];
-                    }[];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteWebhooksWebhookIdDeliveries: {
-        parameters: {
-            query?: {
-                /** @description only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason) */
-                state?: "pending" | "delivered" | "failed" | "skipped";
-                /** @description only callbacks of this kind */
-                kind?: "message" | "status" | "failure" | "sync" | "test";
-                /** @description of the API, or a Message-ID */
-                message_id?: string;
-                /** @description only events of this Unix timestamp in seconds or later */
-                timestamp_after?: number;
-                /** @description only events of this Unix timestamp in seconds or earlier */
-                timestamp_before?: number;
-                /** @description most entries of one answer */
-                limit?: number;
-                /** @description entries to pass over, from the first of the list */
-                offset?: number;
-            };
-            header?: never;
-            path: {
-                /**
-                 * @description id of the webhook
-                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
-                 */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Delivery"][];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    postLiteWebhooksWebhookIdDeliveriesDeliveryIdRedeliver: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description id of the webhook
-                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
-                 */
-                webhook_id: string;
-                /**
-                 * @description id of the callback, as its `webhook-id` header has it
-                 * @example 9c4d2e7f1a8b3c5d6e0f7a1b
-                 */
-                delivery_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        success: boolean;
-                        /** @description callbacks that are queued again */
-                        redelivered: number;
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    getLiteWebhooksWebhookIdRedeliver: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description id of the webhook
-                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
-                 */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Redelivery"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    postLiteWebhooksWebhookIdRedeliver: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description id of the webhook
-                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
-                 */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": {
-                    /** @description events of this Unix timestamp in seconds or later */
-                    from?: number;
-                    /** @description events of this Unix timestamp in seconds or earlier */
-                    to?: number;
-                    /**
-                     * @description 1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given
-                     * @enum {integer}
-                     */
-                    failed_only?: 0 | 1;
-                };
-            };
-        };
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        success: boolean;
-                        /** @description callbacks that are queued again */
-                        redelivered: number;
-                        /** @description false = more of that time are being queued */
-                        done: boolean;
-                    };
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            409: components["responses"]["409"];
-            413: components["responses"]["413"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
-    postLiteWebhooksWebhookIdTest: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /**
-                 * @description id of the webhook
-                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
-                 */
-                webhook_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Delivery"];
-                };
-            };
-            400: components["responses"]["400"];
-            401: components["responses"]["401"];
-            404: components["responses"]["404"];
-            413: components["responses"]["413"];
-            429: components["responses"]["429"];
-            431: components["responses"]["431"];
-            500: components["responses"]["500"];
-            503: components["responses"]["503"];
-            504: components["responses"]["504"];
-        };
-    };
     getLiteWebhooksWebhookIdSecret: {
         parameters: {
             query?: never;
@@ -7921,6 +7861,66 @@ export interface operations {
             401: components["responses"]["401"];
             404: components["responses"]["404"];
             413: components["responses"]["413"];
+            429: components["responses"]["429"];
+            431: components["responses"]["431"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            504: components["responses"]["504"];
+        };
+    };
+    getLiteUsersIdWebhooksWebhookIdDryRun: {
+        parameters: {
+            query?: {
+                /** @description most entries of one answer */
+                limit?: number;
+                /** @description only messages of this email account; at application level together with user_id */
+                label?: string;
+                /** @description only messages of this user */
+                user_id?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description id of the user (lite) or account (2.0)
+                 * @example 5f3c8a2b9d4e1f6a7b8c9d0e
+                 */
+                id: string;
+                /**
+                 * @description id of the webhook
+                 * @example 6a1f3c8b2d9e4f5a7b8c9d0e
+                 */
+                webhook_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description id of the user */
+                        account_id: string;
+                        /** @description of the email account */
+                        label: string;
+                        message_id: string;
+                        email_message_id: string;
+                        subject: string;
+                        matched: boolean;
+                        filters: {
+                            filter: string;
+                            matched: boolean;
+                            why: string;
+                        }[];
+                    }[];
+                };
+            };
+            400: components["responses"]["400"];
+            401: components["responses"]["401"];
+            404: components["responses"]["404"];
             429: components["responses"]["429"];
             431: components["responses"]["431"];
             500: components["responses"]["500"];

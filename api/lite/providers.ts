@@ -12,9 +12,9 @@ import {
   type OAuthProviderRecord,
   providerTypes,
 } from '../../engine/index.ts'
-import { type ApiVersion, type Urls, urlsOf } from '../addresses.ts'
+import { type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
-import { defineRoute, deprecated, tagged } from '../route.ts'
+import { deprecated, type Route, routesAt, tagged } from '../route.ts'
 import { choice, email, flag, limitOfWhole, lineText, offset, optional, success } from '../values.ts'
 
 const discoveryView = examples.view('Discovery', {
@@ -36,26 +36,27 @@ const discoveryView = examples.view('Discovery', {
   ],
 })
 
-const discover = (path: `/${ApiVersion}/discovery`) =>
-  defineRoute(`GET ${path}`, {
-    summary: 'Find the IMAP settings of an email address',
-    description:
-      'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS; then at the usual hosts of the domain. ' +
-      '404 when nothing is known; the ' +
-      'mailbox may still be connected with settings of your own. 503 when that is because a name server did not say. `list=1` answers an array of all that was found, best first.',
-    query: z.object({
-      email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),
-      list: optional(flag, '1 = an array of all settings that were found, best first; 0 = the best alone'),
-    }),
-    response: z.union([discoveryView, z.array(discoveryView)]),
-    async handler({ query }, call) {
-      const found = await call.engine.discovery.discover(query.email)
-      const views = found.map((settings) => presentSettings(settings, query.email, `${call.baseUrl}${path}`))
-      const [best] = views
-      if (best === undefined) throw new AppError('not_found', `email: no IMAP settings are known for ${query.email}`)
-      return query.list === true ? views : best
-    },
-  })
+const discovery = routesAt('GET', ['/lite/discovery', '/2.0/discovery'], '', {
+  summary: 'Find the IMAP settings of an email address',
+  description:
+    'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS; then at the usual hosts of the domain. ' +
+    '404 when nothing is known; the ' +
+    'mailbox may still be connected with settings of your own. 503 when that is because a name server did not say. `list=1` answers an array of all that was found, best first.',
+  query: z.object({
+    email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),
+    list: optional(flag, '1 = an array of all settings that were found, best first; 0 = the best alone'),
+  }),
+  response: z.union([discoveryView, z.array(discoveryView)]),
+  async handler({ query }, call) {
+    const found = await call.engine.discovery.discover(query.email)
+    const views = found.map((settings) =>
+      presentSettings(settings, query.email, `${call.baseUrl}/${call.version}/discovery`),
+    )
+    const [best] = views
+    if (best === undefined) throw new AppError('not_found', `email: no IMAP settings are known for ${query.email}`)
+    return query.list === true ? views : best
+  },
+})
 
 function presentSettings(settings: DiscoveredSettings, email: string, url: string): z.input<typeof discoveryView> {
   const { server, username, port, useSsl, oauth } = settings
@@ -68,10 +69,6 @@ function presentSettings(settings: DiscoveredSettings, email: string, url: strin
     documentation: settings.documentation.map(({ description, url }) => ({ description, url })),
   }
 }
-
-export const discoveryRoutes = tagged('Discovery', [discover('/lite/discovery')])
-
-export const v2DiscoveryRoutes = deprecated('discovery', [discover('/2.0/discovery')])
 
 const providerView = examples.view('OAuthProvider', {
   type: [z.enum(providerTypes), 'GMAIL_OAUTH2'],
@@ -98,8 +95,9 @@ const createBody = z.object({
   }),
 })
 
+const lite = '/lite/oauth_providers'
 /** 2.0 also has the path in the singular. */
-type Base = '/lite/oauth_providers' | '/2.0/oauth_providers' | '/2.0/oauth_provider'
+const bases = [lite, '/2.0/oauth_providers', '/2.0/oauth_provider'] as const
 
 function present(provider: OAuthProviderRecord, urls: Urls): z.input<typeof providerView> {
   return {
@@ -110,79 +108,78 @@ function present(provider: OAuthProviderRecord, urls: Urls): z.input<typeof prov
   }
 }
 
-const list = (base: Base) =>
-  defineRoute(`GET ${base}`, {
-    summary: 'List the OAuth providers of the API key',
-    query: z.object({ limit: limitOfWhole, offset }),
-    response: z.array(providerView),
-    async handler({ query }, call) {
-      const { limit, offset } = query
-      const providers = await call.engine.store.providers.list(call.developer.id)
-      return providers.slice(offset, offset + limit).map((provider) => present(provider, urlsOf(call)))
-    },
-  })
+const list = routesAt('GET', bases, '', {
+  summary: 'List the OAuth providers of the API key',
+  query: z.object({ limit: limitOfWhole, offset }),
+  response: z.array(providerView),
+  async handler({ query }, call) {
+    const { limit, offset } = query
+    const providers = await call.engine.store.providers.list(call.developer.id)
+    return providers.slice(offset, offset + limit).map((provider) => present(provider, urlsOf(call)))
+  },
+})
 
-const create = (base: Base) =>
-  defineRoute(`POST ${base}`, {
-    summary: 'Register an OAuth provider, or replace its secret',
-    description:
-      'The secret is kept sealed and shown abbreviated. The same consumer key again replaces type and secret.',
-    body: createBody,
-    response: examples.answer({
-      success: [z.boolean(), true],
-      provider_consumer_key: [z.string(), 'my-consumer-key'],
-      resource_url: [z.string(), examples.urls.provider],
-    }),
-    async handler({ body }, call) {
-      const { developer } = call
-      const { config, store, sealer } = call.engine
-      const { provider_consumer_key: consumerKey, provider_consumer_secret: secret } = body
-      const others = (await store.providers.list(developer.id)).filter((one) => one.consumerKey !== consumerKey)
-      checkLimit(config, 'MAILROOM_PROVIDERS_PER_DEVELOPER', 'OAuth providers of one developer', others.length)
-      await store.providers.put({
-        developerId: developer.id,
-        consumerKey,
-        sealedSecret: sealer.seal(secret, `${developer.id}:${consumerKey}`),
-        shownSecret: abbreviated(secret),
-        type: body.type,
-        createdAt: Date.now(),
-      })
-      return { success: true, provider_consumer_key: consumerKey, resource_url: urlsOf(call).provider(consumerKey) }
-    },
-  })
+const create = routesAt('POST', bases, '', {
+  summary: 'Register an OAuth provider, or replace its secret',
+  description: 'The secret is kept sealed and shown abbreviated. The same consumer key again replaces type and secret.',
+  body: createBody,
+  response: examples.answer({
+    success: [z.boolean(), true],
+    provider_consumer_key: [z.string(), 'my-consumer-key'],
+    resource_url: [z.string(), examples.urls.provider],
+  }),
+  async handler({ body }, call) {
+    const { developer } = call
+    const { config, store, sealer } = call.engine
+    const { provider_consumer_key: consumerKey, provider_consumer_secret: secret } = body
+    const others = (await store.providers.list(developer.id)).filter((one) => one.consumerKey !== consumerKey)
+    checkLimit(config, 'MAILROOM_PROVIDERS_PER_DEVELOPER', 'OAuth providers of one developer', others.length)
+    await store.providers.put({
+      developerId: developer.id,
+      consumerKey,
+      sealedSecret: sealer.seal(secret, `${developer.id}:${consumerKey}`),
+      shownSecret: abbreviated(secret),
+      type: body.type,
+      createdAt: Date.now(),
+    })
+    return { success: true, provider_consumer_key: consumerKey, resource_url: urlsOf(call).provider(consumerKey) }
+  },
+})
 
-const get = (base: Base) =>
-  defineRoute(`GET ${base}/{key}`, {
-    summary: 'Get an OAuth provider by its consumer key',
-    response: providerView,
-    async handler({ path }, call) {
-      const provider = await call.engine.store.providers.get(call.developer.id, path.key)
-      if (provider === null) throw notFound('provider', path.key)
-      return present(provider, urlsOf(call))
-    },
-  })
+const get = routesAt('GET', bases, '/{key}', {
+  summary: 'Get an OAuth provider by its consumer key',
+  response: providerView,
+  async handler({ path }, call) {
+    const provider = await call.engine.store.providers.get(call.developer.id, path.key)
+    if (provider === null) throw notFound('provider', path.key)
+    return present(provider, urlsOf(call))
+  },
+})
 
-const remove = (base: Base) =>
-  defineRoute(`DELETE ${base}/{key}`, {
-    summary: 'Remove an OAuth provider',
-    description: 'Email accounts that use it cannot get access tokens any more and become DISABLED.',
-    response: success,
-    async handler({ path }, call) {
-      if (!(await call.engine.store.providers.remove(call.developer.id, path.key))) throw notFound('provider', path.key)
-      return { success: true }
-    },
-  })
+const remove = routesAt('DELETE', bases, '/{key}', {
+  summary: 'Remove an OAuth provider',
+  description: 'Email accounts that use it cannot get access tokens any more and become DISABLED.',
+  response: success,
+  async handler({ path }, call) {
+    if (!(await call.engine.store.providers.remove(call.developer.id, path.key))) throw notFound('provider', path.key)
+    return { success: true }
+  },
+})
 
-const routesOf = (base: Base) => [list(base), create(base), get(base), remove(base)]
+const providers = [list, create, get, remove].flat()
+const isLite = ({ path }: Route): boolean => path.startsWith('/lite')
+const isV2 = (route: Route): boolean => !isLite(route)
+const replaced = (route: Route): Route => ({
+  ...route,
+  instead: `${route.method} ${route.path.replace(/^.*_providers?/, lite)}`,
+})
 
-const lite = '/lite/oauth_providers'
-export const oauthProviderRoutes = tagged('OAuth providers', routesOf(lite))
+export const providerRoutes = [
+  ...tagged('Discovery', discovery.filter(isLite)),
+  ...tagged('OAuth providers', providers.filter(isLite)),
+]
 
-const singular = '/2.0/oauth_provider'
-export const v2OAuthProviderRoutes = deprecated('OAuth providers', [
-  ...routesOf('/2.0/oauth_providers'),
-  ...routesOf(singular).map((route) => ({
-    ...route,
-    instead: `${route.method} ${route.path.replace(singular, lite)}`,
-  })),
-])
+export const v2ProviderRoutes = [
+  ...deprecated('discovery', discovery.filter(isV2)),
+  ...deprecated('OAuth providers', providers.filter(isV2).map(replaced)),
+]

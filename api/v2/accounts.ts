@@ -50,7 +50,7 @@ function presentSource(account: AccountRecord, urls: Urls): z.input<typeof sourc
 
 const parameters = { ...mailboxParameters, ...sourceParameters }
 
-export const sourceRoutes = deprecated(
+const sources = deprecated(
   'sources',
   accountRoutesOf({
     base: '/2.0/accounts/{id}/sources',
@@ -103,7 +103,7 @@ async function withCounts(
   return { ...presentOwner(user, accounts, urlsOf(call)), ...counts }
 }
 
-export const v2AccountRoutes = deprecated(
+const accounts = deprecated(
   'accounts',
   userRoutesOf({
     base: '/2.0/accounts',
@@ -234,7 +234,9 @@ const remove = defineRoute(`DELETE ${one}`, {
   },
 })
 
-export const emailAddressRoutes = deprecated('email addresses', [list, add, get, edit, remove])
+const addresses = deprecated('email addresses', [list, add, get, edit, remove])
+
+export const v2AccountRoutes = [...accounts, ...addresses, ...sources]
 
 /* Connect tokens: as in lite, with the options of the source. */
 

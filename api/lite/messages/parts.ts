@@ -81,8 +81,6 @@ export async function rawMessage(call: Call, { user, name, message }: Located): 
   return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
 }
 
-export const messagePartRoutes = tagged('Messages', [...bodies, ...headers, ...raw])
-
 /** `type` comes from the message. Every answer has X-Content-Type-Options, so browsers do not guess another type. */
 function fileHeaders(type: string, name: string): Readonly<Record<string, string>> {
   return {
@@ -207,7 +205,10 @@ async function linkedFile(
   }
 }
 
-export const attachmentRoutes = tagged('Attachments', [...list, ...files, linked])
+export const messagePartRoutes = [
+  ...tagged('Messages', [...bodies, ...headers, ...raw]),
+  ...tagged('Attachments', [...list, ...files, linked]),
+]
 
 const label = 'mailroom/download-link/v1'
 

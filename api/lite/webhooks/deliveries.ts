@@ -68,18 +68,19 @@ const list = routesAt('GET', bases, '/{webhook_id}/deliveries', {
   response: z.array(schema.deliveryView),
   async handler({ path, query }, call) {
     const webhook = await findWebhook(call, path)
-    const wanted = given({
-      webhookId: webhook.id,
-      states: query.state === undefined ? undefined : [query.state],
-      kind: query.kind,
-      createdFrom: query.timestamp_after,
-      createdUntil: endOfSecond(query.timestamp_before),
-    })
     const named = query.message_id === undefined ? {} : await messagesNamed(call, webhook, query.message_id)
-    const rows = await call.engine.store.outbox.list({ ...wanted, ...named }, query)
+    const wanted = { webhookId: webhook.id, ...deliveriesWanted(query), ...named }
+    const rows = await call.engine.store.outbox.list(wanted, query)
     return rows.map((row) => presentDelivery(row, webhook))
   },
 })
+
+type Filters = Pick<z.output<typeof schema.deliveriesQuery>, 'state' | 'kind' | 'timestamp_after' | 'timestamp_before'>
+
+export function deliveriesWanted({ state, kind, timestamp_after, timestamp_before }: Filters): DeliveryQuery {
+  const states = state === undefined ? undefined : [state]
+  return given({ states, kind, createdFrom: timestamp_after, createdUntil: endOfSecond(timestamp_before) })
+}
 
 /** Narrows a query to the message with this id, or to the covered messages with this Message-ID. */
 async function messagesNamed(call: Call, webhook: WebhookRecord, name: string): Promise<DeliveryQuery> {
@@ -265,8 +266,7 @@ async function webhookOf(call: Call, { user }: Mailbox, id: string): Promise<Web
   return webhook
 }
 
-export const deliveryRoutes = byLevel(
-  [list, redeliverOne, redeliverMany, redelivery, test, secret('GET'), secret('POST'), dryRun].flat(),
-)
-
-export const explainRoutes = tagged('Webhooks', explain)
+export const deliveryRoutes = [
+  ...byLevel([list, redeliverOne, redeliverMany, redelivery, test, secret('GET'), secret('POST'), dryRun].flat()),
+  ...tagged('Webhooks', explain),
+]
