@@ -106,7 +106,7 @@ async function wire(deps: EngineDeps, ready: () => Promise<boolean>) {
   const revocations = createRevocations(store.nodes)
   const keyChanged = ({ id, revokedAt }: DeveloperRecord): void => {
     if (revokedAt) revocations.end(id)
-    webhooks.keyChanged(id)
+    webhooks.keyChanged()
   }
   const developers = createDevelopers({ store, sealer, config, keyChanged })
   const operators = createOperators({ store, config, ended: revocations.endEverywhere })

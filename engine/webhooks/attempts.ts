@@ -59,8 +59,7 @@ export function createAttempts(deps: AttemptsDeps) {
 
   async function handle(row: OutboxRecord, mode: 'drain' | 'probe', behind: readonly string[]): Promise<Outcome> {
     const keys = await deps.composer.keysOf(row)
-    if (keys === 'removed') return finish(row, 'the developer was removed')
-    if (keys === 'revoked') return { until: now() + heldMs, attempt: null, failure: null }
+    if (keys === null) return { until: now() + heldMs, attempt: null, failure: null }
     // dueAt, not createdAt: a redelivered row begins anew.
     if (mode === 'probe' && now() - row.dueAt > deps.config.MAILROOM_DELIVERY_RETENTION)
       return finish(row, 'its receiver was away for too long', 'failed')
@@ -85,7 +84,7 @@ export function createAttempts(deps: AttemptsDeps) {
     /** Sends without a record. null = there is nothing to send. */
     async send(row: OutboxRecord): Promise<Tried | null> {
       const keys = await deps.composer.keysOf(row)
-      if (typeof keys === 'string') return null
+      if (keys === null) return null
       const signed = await composeSigned(deps, row, keys)
       return signed.kind === 'signed' ? post(deps, row, signed) : null
     },

@@ -15,7 +15,7 @@ import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import { type Contents, messageCallback, sampleCallback } from './message-data.ts'
 import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
-import { currentSecret, openSecrets, validSecrets } from '../secrets/list.ts'
+import { openSecrets, validSecrets } from '../secrets/list.ts'
 import type { SigningKeys, Unsigned } from './envelope.ts'
 import type { MessageEvent } from './match.ts'
 import { judgeAtLength } from './searches.ts'
@@ -41,16 +41,6 @@ export function createComposer(parts: WebhookParts) {
     },
   })
   const deps = { ...parts, mail: ahead.mail, ahead, waits: createBodyWaits() }
-  const keys = new LRUCache<string, { readonly secret: string; readonly revoked: boolean }>({
-    max: 1000,
-    ttl: rememberedMs,
-    async fetchMethod(developerId) {
-      const developer = await store.developers.get(developerId)
-      if (developer === null) return undefined
-      const secret = currentSecret(openSecrets(deps.sealer, developer.id, developer.sealedSecret))
-      return { secret, revoked: Boolean(developer.revokedAt) }
-    },
-  })
   return {
     /** `behind`: ids of the messages of the next callbacks, of the same webhook and account. */
     async compose(row: OutboxRecord, behind: readonly string[] = []): Promise<Composed> {
@@ -66,14 +56,12 @@ export function createComposer(parts: WebhookParts) {
       const { body } = unsigned(deps, job, namedOnly(job.webhook))
       return { kind: 'send', url: job.webhook.callbackUrl, body }
     },
-    /** `removed`: the developer is gone. `revoked`: the developer's key is revoked, callbacks wait. */
-    async keysOf(row: OutboxRecord): Promise<SigningKeys | 'removed' | 'revoked'> {
-      const key = await keys.fetch(row.developerId)
-      if (key === undefined) return 'removed'
-      return key.revoked ? 'revoked' : { apiSecret: key.secret, webhookSecrets: webhookSecrets(deps, row.webhookId) }
+    /** null = the developer's key is revoked: callbacks wait. */
+    async keysOf(row: OutboxRecord): Promise<SigningKeys | null> {
+      const key = await parts.developers.get(row.developerId)
+      return key && { apiSecret: key.secret, webhookSecrets: webhookSecrets(parts, row.webhookId) }
     },
     readNew: ahead.readNew,
-    forgetKey: (developerId: string): void => void keys.delete(developerId),
     forget(userId: string): void {
       for (const [id, { account }] of accounts.entries()) if (account.userId === userId) accounts.delete(id)
     },

@@ -43,10 +43,7 @@ export function createWebhooks(deps: WebhooksDeps) {
     /** The callback as it would be composed now, without texts of the mail and signatures; or why it is skipped. */
     preview: composer.preview,
     /** The developer's secret was changed, or its key was revoked or restored: waiting callbacks are tried at once. */
-    keyChanged(developerId: string): void {
-      composer.forgetKey(developerId)
-      actors.release()
-    },
+    keyChanged: () => actors.release(),
     /** Call after a user or account was added, edited or removed. */
     forget(userId: string): void {
       composer.forget(userId)

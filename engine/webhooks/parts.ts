@@ -2,6 +2,7 @@
 import type { Accounts } from '../accounts/index.ts'
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
+import type { Developers } from '../developers.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
@@ -21,6 +22,7 @@ export interface WebhooksDeps {
   readonly tracing?: Tracing
   readonly store: Store
   readonly sealer: Sealer
+  readonly developers: Pick<Developers, 'get'>
   readonly budget: Budget
   readonly mail: Mail
   readonly undo: Undo

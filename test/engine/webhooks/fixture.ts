@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createBudget } from '../../../engine/budget.ts'
 import { readConfig } from '../../../engine/config.ts'
+import { createDevelopers } from '../../../engine/developers.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createLogger, silentLogger } from '../../../engine/observe/log.ts'
@@ -144,6 +145,7 @@ export async function createRig(): Promise<Rig> {
         metrics,
         store,
         sealer,
+        developers: createDevelopers({ store, sealer, config }),
         budget: createBudget(config.MAILROOM_BUFFER_MAX),
         mail,
         undo,
