@@ -173,14 +173,6 @@ function isWanted({ receiveHistorical, active }: WebhookRecord): boolean {
  */
 type PageEnd = 'more' | 'done' | 'nothing' | 'wait'
 
-interface Scan {
-  /** Accounts that are not completely scanned. */
-  readonly accounts: Set<string>
-  /** Counts calls of `add`: after a call, the result of the page under way is out of date. */
-  asked: number
-  woken: AbortController
-}
-
 const firstWaitMs = 1_000
 const longestWaitMs = 30_000
 
@@ -191,39 +183,32 @@ export function createScans(
   { places = pagesAtOnce, wait = pause } = {},
 ) {
   const pages = new PQueue({ concurrency: places })
-  const scans = new Map<string, Scan>()
+  /** Webhook → accounts that are not completely scanned. */
+  const scans = new Map<string, Set<string>>()
   const underWay = new Set<Promise<void>>()
 
-  async function run(webhookId: string, scan: Scan): Promise<void> {
-    const { accounts } = scan
+  async function run(webhookId: string, accounts: Set<string>): Promise<void> {
     for (let waits = 0; accounts.size > 0 && !stopped.aborted;) {
       const [accountId = ''] = accounts
-      const { asked } = scan
       const end = await pages.add(() => (stopped.aborted ? 'wait' : page(webhookId, accountId)))
       // The account goes to the end of the set, so that accounts take turns.
       accounts.delete(accountId)
-      if (scan.asked !== asked || end === 'more' || end === 'wait') accounts.add(accountId)
+      if (end === 'more' || end === 'wait') accounts.add(accountId)
       waits = end === 'wait' ? waits + 1 : 0
-      if (end !== 'wait') continue
-      scan.woken = new AbortController()
-      const signal = AbortSignal.any([stopped, scan.woken.signal])
-      await wait(Math.min(firstWaitMs * 2 ** (waits - 1), longestWaitMs), signal)
+      if (end === 'wait') await wait(Math.min(firstWaitMs * 2 ** (waits - 1), longestWaitMs), stopped)
     }
     scans.delete(webhookId)
   }
 
   return {
-    has: (webhookId: string, accountId: string): boolean => scans.get(webhookId)?.accounts.has(accountId) ?? false,
-    /** Adds the account, and ends the webhook's wait. */
+    has: (webhookId: string, accountId: string): boolean => scans.get(webhookId)?.has(accountId) ?? false,
     add(webhookId: string, accountId: string): void {
       const known = scans.get(webhookId)
-      const scan = known ?? { accounts: new Set<string>(), asked: 0, woken: new AbortController() }
-      scan.accounts.add(accountId)
-      scan.asked += 1
-      scan.woken.abort()
+      const accounts = known ?? new Set<string>()
+      accounts.add(accountId)
       if (known !== undefined || stopped.aborted) return
-      scans.set(webhookId, scan)
-      const work = run(webhookId, scan).finally(() => underWay.delete(work))
+      scans.set(webhookId, accounts)
+      const work = run(webhookId, accounts).finally(() => underWay.delete(work))
       underWay.add(work)
     },
     async ended(): Promise<void> {
