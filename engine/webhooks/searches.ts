@@ -52,15 +52,15 @@ export class Searches {
   readonly #heapMb: number
   readonly #queue: FairQueue
   readonly #closing = new AbortController()
-  /** Each has one thread, for one search at a time. */
-  readonly #all: Threads[] = []
-  readonly #idle: Threads[] = []
+  readonly #threads: Threads
 
   /** `textBytes`: size of the largest text. */
   constructor(withinMs: number, textBytes: number) {
     this.withinMs = withinMs
     // A text is held as characters, in NFC, in lower case, and HTML in pieces.
     this.#heapMb = 64 + Math.ceil((12 * textBytes) / mib)
+    const limits = { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 }
+    this.#threads = createThreads(new URL(import.meta.url), places + spare, limits)
     this.#queue = createFairQueue({
       places,
       spare,
@@ -91,19 +91,12 @@ export class Searches {
 
   async close(): Promise<void> {
     this.#closing.abort(new AppError('shutting_down', 'no more searches are begun'))
-    await Promise.all(this.#all.map((threads) => threads.destroy()))
-  }
-
-  #createThreads(): Threads {
-    const limits = { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 }
-    const threads = createThreads(new URL(import.meta.url), 1, limits)
-    this.#all.push(threads)
-    return threads
+    await this.#threads.destroy()
   }
 
   /** `over`: ends the search with its place in the queue. */
   async #search(task: Task, withinMs: number, over: AbortSignal): Promise<Found<Answers[Task['kind']]>> {
-    const threads = this.#idle.pop() ?? this.#createThreads()
+    const threads = this.#threads
     // The start script's flag would override the worker's limit; the main thread does not need it any more.
     setFlagsFromString('--max-old-space-size=0')
     let late: AbortSignal | null = null
@@ -122,8 +115,6 @@ export class Searches {
         return { kind: 'ended', why: `took longer than ${this.withinMs / 1000} s (${setting})` }
       if (isOutOfMemory(error)) return { kind: 'ended', why: `took more than ${this.#heapMb} MiB of memory` }
       throw error
-    } finally {
-      this.#idle.push(threads)
     }
   }
 }
