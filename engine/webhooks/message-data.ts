@@ -2,7 +2,7 @@
  * `message_data` of a callback, in both dialects: lite and 2.0. Pure: records in, wire shape out. Times are Unix
  * seconds. A missing value is '' or [] or absent, never null; only content_id may be null.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { fileNameStructure, mainFileName } from '../messages/names.ts'
 import { maxBodyBytes } from '../messages/bodies.ts'
 import type {
@@ -168,17 +168,8 @@ function personInfo(people: readonly Address[]): Record<string, { thumbnail: str
   return Object.fromEntries(known.map(({ email }) => [email, { thumbnail: thumbnail(email) }]))
 }
 
-const thumbnails = new Map<string, string>()
-const thumbnailsMax = 50_000
-
 export function thumbnail(email: string): string {
-  const known = thumbnails.get(email)
-  if (known !== undefined) return known
-  const hash = createHash('md5').update(email.trim().toLowerCase()).digest('hex')
-  const made = `https://secure.gravatar.com/avatar/${hash}?s=50&d=mm`
-  if (thumbnails.size >= thumbnailsMax) thumbnails.clear()
-  thumbnails.set(email, made)
-  return made
+  return `https://secure.gravatar.com/avatar/${hash('md5', email.trim().toLowerCase())}?s=50&d=mm`
 }
 
 /** The message's placements, the event's placement first. For a message that is gone: its last placement. */
