@@ -58,11 +58,7 @@ export function createWireRing() {
   let frozen: Frozen | null = null
 
   function pack(): void {
-    if (lines.length === 0) return
-    const last = blocks.at(-1)
-    // A freeze may have left a short block: it is joined with the lines.
-    const joins = last !== undefined && last.lines + lines.length <= blockLines
-    blocks = trimmed([...(joins ? blocks.slice(0, -1) : blocks), packed([...(joins ? unpacked(last) : []), ...lines])])
+    blocks = trimmed([...blocks, packed(lines)])
     lines = []
     characters = 0
   }
@@ -93,8 +89,8 @@ export function createWireRing() {
     },
     /** Freezes a copy. `kind`: the connection that failed; null = none failed. */
     freeze(at: number, failure: FailureClass, kind: ConnectionKind | null): void {
-      pack()
-      frozen = { at, failure, blocks, last, opened: (kind && opened.get(kind)) ?? null }
+      const all = lines.length === 0 ? blocks : trimmed([...blocks, packed(lines)])
+      frozen = { at, failure, blocks: all, last, opened: (kind && opened.get(kind)) ?? null }
     },
     /** Oldest first. */
     lines: (): WireLine[] => dated([...blocks.flatMap(unpacked), ...lines], last),
