@@ -3,7 +3,6 @@ import { EventEmitter } from 'node:events'
 import type { ChangeListener } from '../accounts/types.ts'
 import { toAppError } from '../errors.ts'
 import { createHttpClient } from '../net/http.ts'
-import type { Logger } from '../observe/log.ts'
 import type { PoolFacts } from '../observe/steps.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import { sharedSlot, slotCount, slotOf, type News } from '../store/slots.ts'
@@ -52,7 +51,10 @@ export function createWebhooks(deps: WebhooksDeps) {
         deps.log.warn({ userId, err: toAppError(error) }, 'webhooks of a removed user not ended yet'),
       )
     },
-    /** Calls the listener for each stored live change of the accounts. Returns the function that unsubscribes. */
+    /**
+     * Calls the listener, which must not throw, for each stored live change of the accounts. Returns the function that
+     * unsubscribes.
+     */
     subscribe: streams.subscribe,
     view(webhookId: string) {
       const view = actors.registry.view(webhookId)
@@ -126,7 +128,7 @@ function createWorks(deps: WebhooksDeps) {
   const history = new History(parts)
   const redeliveries = createRedeliveries(parts)
   const resends = createResends(parts)
-  const streams = createStreams(log)
+  const streams = createStreams()
   return { parts, tell, http, composer, recorder, attempts, actors, history, redeliveries, resends, streams }
 }
 
@@ -226,24 +228,15 @@ async function dropRemoved({ parts, actors }: Works, userId: string): Promise<vo
   }
 }
 
-/** Passes live changes to the event stream, by account. A listener that throws is dropped. */
-function createStreams(log: Logger) {
+/** Passes live changes to the event stream, by account. */
+function createStreams() {
   const changes = new EventEmitter().setMaxListeners(0)
   return {
     subscribe(accountIds: readonly string[], listener: (accountId: string) => void): () => void {
-      const own = (accountId: string): void => {
-        try {
-          listener(accountId)
-        } catch (error) {
-          leave()
-          log.error({ accountId, err: toAppError(error) }, 'a listener of the event stream failed')
-        }
+      for (const id of accountIds) changes.on(id, listener)
+      return () => {
+        for (const id of accountIds) changes.off(id, listener)
       }
-      const leave = (): void => {
-        for (const id of accountIds) changes.off(id, own)
-      }
-      for (const id of accountIds) changes.on(id, own)
-      return leave
     },
     notify: (accountId: string) => void changes.emit(accountId, accountId),
   }
