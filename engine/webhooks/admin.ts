@@ -7,7 +7,7 @@ import { currentSecret, keptSecrets, onlySecret, openSecrets, rotated, sealSecre
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
-import { createExclusiveByKey, withinTime } from '../waits.ts'
+import { createExclusiveByKey } from '../waits.ts'
 import type { Actors } from './actors.ts'
 import type { Attempts } from './attempts.ts'
 import { newRow } from './callbacks.ts'
@@ -269,21 +269,6 @@ function checkActive(deps: AdminDeps, webhook: WebhookRecord): void {
     throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
 }
 
-/** A channel releases a row a moment after its result is stored. */
-const throughMs = 2_000
-
-/** The row is being sent, perhaps again for another call. */
-async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Promise<boolean> {
-  const channel = actors.channels.get(row.channelId)
-  if (channel?.isUnderWay(row.id) !== true) return false
-  if (row.state !== 'pending')
-    await withinTime(
-      throughMs,
-      channel.finished(({ id }) => id === row.id),
-    )
-  return channel.isUnderWay(row.id) || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
-}
-
 /** `conflict` for a row of a paused webhook. Failure notices and other callbacks to bare URLs have own channels. */
 async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
   if (row.channelId === row.webhookId) {
@@ -291,7 +276,8 @@ async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
     if (webhook === null) throw notFound('webhook', row.webhookId)
     checkActive(deps, webhook)
   }
-  if (await isUnderWay(deps, row)) return 0
+  const isPending = row.state === 'pending'
+  if (isPending && deps.actors.channels.get(row.channelId)?.isUnderWay(row.id) === true) return 0
   const query = { developerId: row.developerId, ids: [row.id] }
   const { count } = await deps.store.outbox.requeue(query, deps.now(), 1)
   if (count === 0) return 0
@@ -299,7 +285,7 @@ async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
     deps.rereadAll(row.channelId)
     return count
   }
-  const waiting = row.state === 'pending' ? await deps.store.outbox.get(row.id) : null
+  const waiting = isPending ? await deps.store.outbox.get(row.id) : null
   if (waiting === null) deps.actors.wake(row.channelId)
   else deps.actors.sendNow(waiting)
   return count
