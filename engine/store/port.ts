@@ -144,14 +144,13 @@ export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   /** Channels with pending rows. */
   channels(): Promise<string[]>
   /**
-   * Pending rows of the slots of this process by (lane, createdAt, seq), without rows of `exceptAccounts` and without
-   * historical rows of `exceptHistorical` ('' = no account). `userId`: the user of all rows; null = several users.
+   * Pending rows of the slots of this process by (lane, createdAt, seq), without rows of `exceptAccounts` ('' = no
+   * account). `userId`: the user of all rows; null = several users.
    */
   pending(
     channelId: string,
     exceptAccounts: readonly string[],
     limit: number,
-    exceptHistorical?: readonly string[],
     userId?: string | null,
   ): Promise<OutboxRecord[]>
   /** Pending rows of every slot, in the same order. */

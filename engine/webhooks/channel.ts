@@ -42,10 +42,8 @@ export class Channel {
   readonly queue: DeliveryQueue
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #sending = new Map<string, OutboxRecord>()
-  /** Counts the results of rows sent by `sendNow`: a read that began before such a result is out of date. */
-  #sendNowEnds = 0
   #running = false
-  /** Counts starts and stops: a read of an earlier run is dropped. */
+  /** Counts starts, stops and results of `sendNow`: a read that began before is out of date. */
   #run = 0
   #historical = 0
   #timer: NodeJS.Timeout | undefined
@@ -182,15 +180,15 @@ export class Channel {
   /** Reads due rows of free accounts, as many as there is room for. Rejects when the store is away. */
   async claim(): Promise<void> {
     const { log, now } = this.#deps
-    const [run, sendNowEnds] = [this.#run, this.#sendNowEnds]
+    const run = this.#run
     const claim = Symbol('claim')
     this.#claim = claim
     const plan = this.queue.beginRead()
     try {
-      const rows = await this.#pending(plan.exceptAccounts, plan.limit, plan.exceptHistorical)
+      const rows = await this.#pending(plan.exceptAccounts, plan.limit)
       const inMemory = rows.map((row) => this.#inMemory(row))
       // Rows of an out-of-date read are dropped and read again.
-      if (run === this.#run && sendNowEnds === this.#sendNowEnds) this.queue.endRead(inMemory, plan, now())
+      if (run === this.#run) this.queue.endRead(inMemory, plan, now())
       else this.queue.abortRead()
     } catch (error) {
       log.warn({ channelId: this.#id, err: toAppError(error) }, 'outbox not read, trying again')
@@ -221,14 +219,14 @@ export class Channel {
   }
 
   /**
-   * Sends the row at once, before its time and its turn, unless it is under way or in memory (its turn comes soon). The
-   * account's other rows wait; a row of the account that is under way goes on.
+   * Sends the row at once, before its time and its turn, unless it is under way. The account's other rows wait; a row
+   * of the account that is under way goes on.
    */
   sendNow(row: OutboxRecord): void {
-    if (this.#sending.has(row.id) || this.queue.renew(this.#inMemory(row))) return
+    if (this.#sending.has(row.id)) return
     this.queue.claim(row)
     const outcome = this.#handle(row, 'probe', () => {
-      this.#sendNowEnds += 1
+      this.#run += 1
       this.queue.free(row)
     })
     this.#track(this.#report(row, outcome))
@@ -295,18 +293,17 @@ export class Channel {
    */
   async probe(): Promise<ProbeOutput> {
     const { now, shared } = this.#deps
-    const run = this.#run
     let next = Number.POSITIVE_INFINITY
     const nothing = () => ({ delivered: null, at: now(), next }) as const
     let isOurs = shared === undefined
     const passed: string[] = []
     for (;;) {
-      const sendNowEnds = this.#sendNowEnds
+      const run = this.#run
       const row = await this.#nextProbe(passed)
-      if (row === null || run !== this.#run) return nothing()
+      if (row === null) return nothing()
       isOurs ||= (await shared?.takeTurn(this.#id)) === true
-      if (!isOurs) return nothing()
-      if (sendNowEnds !== this.#sendNowEnds || run !== this.#run) continue
+      if (!isOurs || this.#running) return nothing()
+      if (run !== this.#run) continue
       this.queue.claim(row)
       this.#lastProbed = row.accountId
       const work = this.#handle(row, 'probe', this.#settle)
@@ -317,7 +314,6 @@ export class Channel {
         this.#recovery = { at: now(), probed: true }
         return { delivered: true, at: now() }
       }
-      if (this.#running) return nothing()
       // A postponed row is still its account's first; a skipped row is finished.
       if (until === null) continue
       passed.push(row.accountId ?? '')
@@ -333,12 +329,8 @@ export class Channel {
     return row ?? null
   }
 
-  #pending(
-    except: readonly string[],
-    limit: number,
-    exceptHistorical: readonly string[] = [],
-  ): Promise<OutboxRecord[]> {
+  #pending(except: readonly string[], limit: number): Promise<OutboxRecord[]> {
     const { store, userId } = this.#deps
-    return store.outbox.pending(this.#id, except, limit, exceptHistorical, userId)
+    return store.outbox.pending(this.#id, except, limit, userId)
   }
 }

@@ -15,12 +15,12 @@ interface AccountQueue {
   busy: number
   /** The store may have more rows of the account, to be read after these. */
   more: boolean
+  /** Live rows of the account may have been stored since they were read. */
+  live: boolean
 }
 
 export interface ReadPlan {
   readonly exceptAccounts: readonly string[]
-  /** Only live rows of these accounts are read. */
-  readonly exceptHistorical: readonly string[]
   readonly limit: number
 }
 
@@ -36,6 +36,8 @@ export class DeliveryQueue {
   /** The store may have rows of accounts without a queue; `urgent`: live rows. */
   #unread = true
   #urgent = false
+  /** Live rows may have been stored since the last read began. */
+  #live = false
 
   constructor(capacity: number) {
     this.#capacity = capacity
@@ -52,18 +54,22 @@ export class DeliveryQueue {
     const key = keyOf(row)
     const wait = this.#waits.get(key)
     if (wait !== undefined && wait.lane <= row.lane) return
+    this.#waits.delete(key)
     const queue = this.#queues.get(key)
     if (queue === undefined) this.#unread = true
     else queue.more = true
     if (row.lane === 1) return
+    this.#live = true
+    if (queue !== undefined) queue.live = true
     if (queue?.rows[0]?.lane !== 0) this.#urgent = true
     if (queue !== undefined) this.#dropHistorical(key, queue)
   }
 
   /** Rows may have been stored without a call of `stored`. */
   readAgain(): void {
-    for (const queue of this.#queues.values()) queue.more = true
-    this.#unread = true
+    for (const [key, { lane }] of this.#waits) if (lane === 1) this.#waits.delete(key)
+    for (const queue of this.#queues.values()) queue.more = queue.live = true
+    this.#unread = this.#live = true
   }
 
   isReady(): boolean {
@@ -94,7 +100,7 @@ export class DeliveryQueue {
 
   /** A row that was not taken from here (of a probe or `sendNow`) is under way, until `finish`, `block` or `free`. */
   claim(row: OutboxRecord): void {
-    const queue = this.#queues.getOrInsert(keyOf(row), { rows: [], busy: 0, more: true })
+    const queue = this.#queues.getOrInsert(keyOf(row), { rows: [], busy: 0, more: true, live: true })
     this.#keep(queue, [])
     queue.busy += 1
   }
@@ -108,15 +114,19 @@ export class DeliveryQueue {
   block(row: OutboxRecord, until: number): void {
     const key = keyOf(row)
     const queue = this.#leave(row)
-    this.#waits.set(key, { id: row.id, dueAt: until, lane: row.lane })
+    const waits = this.#wait(row, until, queue?.live ?? false)
     if (queue === undefined) return
-    if (row.lane === 1) {
-      this.#dropHistorical(key, queue)
-      return
-    }
-    this.#keep(queue, [])
-    queue.more = false
+    queue.rows = []
+    queue.more = !waits
     this.#tidy(key, queue)
+  }
+
+  /** false = the row does not block its account: live rows (`live`) are read first, and then the row again. */
+  #wait(row: OutboxRecord, dueAt: number, live: boolean): boolean {
+    const { id, lane } = row
+    if (lane === 1 && live) return false
+    this.#waits.set(keyOf(row), { id, dueAt, lane })
+    return true
   }
 
   /** A row of `sendNow` has ended: the account's rows in memory are out of date. */
@@ -152,14 +162,6 @@ export class DeliveryQueue {
     return wait !== undefined && wait.lane <= row.lane ? wait : null
   }
 
-  /** Replaces a row that was changed in the store. false = the row is not in memory. */
-  renew(row: OutboxRecord): boolean {
-    const rows = this.#queues.get(keyOf(row))?.rows ?? []
-    const index = rows.findIndex(({ id }) => id === row.id)
-    if (index >= 0) rows[index] = row
-    return index >= 0
-  }
-
   /** Accounts with rows in memory or under way. */
   accounts(): string[] {
     return [...this.#queues.keys()]
@@ -174,12 +176,9 @@ export class DeliveryQueue {
   beginRead(): ReadPlan {
     this.#unread = false
     this.#urgent = false
-    const waiting = (wanted: 0 | 1) => [...this.#waits].flatMap(([key, { lane }]) => (lane === wanted ? [key] : []))
-    return {
-      exceptAccounts: [...this.#queues.keys(), ...waiting(0)],
-      exceptHistorical: waiting(1),
-      limit: this.#capacity - this.#size(),
-    }
+    this.#live = false
+    const exceptAccounts = [...new Set([...this.#queues.keys(), ...this.#waits.keys()])]
+    return { exceptAccounts, limit: this.#capacity - this.#size() }
   }
 
   endRead(rows: readonly OutboxRecord[], plan: ReadPlan, now: number): void {
@@ -197,10 +196,8 @@ export class DeliveryQueue {
     const index = rows.findIndex(({ dueAt }) => dueAt > now)
     const due = index < 0 ? rows : rows.slice(0, index)
     const later = rows[index]
-    const waits = later !== undefined && !due.some(({ lane }) => lane === later.lane)
-    if (waits) this.#waits.set(key, later)
-    if (due.length === 0) return
-    this.#queues.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
+    if (later !== undefined) this.#wait(later, later.dueAt, this.#live)
+    if (due.length > 0) this.#queues.set(key, { rows: due, busy: 0, more: this.#unread, live: this.#live })
   }
 
   /** The read failed, or its rows are out of date. */
@@ -212,7 +209,7 @@ export class DeliveryQueue {
   reset(): void {
     for (const [key, queue] of this.#queues) {
       queue.rows = []
-      queue.more = true
+      queue.more = queue.live = true
       if (queue.busy === 0) this.#queues.delete(key)
     }
     this.#waits.clear()

@@ -87,7 +87,6 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'outbox.channels': () => store.outbox.channels(),
     'outbox.pending': () => store.outbox.pending(webhookId, [], 100),
     'outbox.pending but for some': () => store.outbox.pending(webhookId, [id, newId()], 100),
-    'outbox.pending but for historical': () => store.outbox.pending(webhookId, [], 100, [id, newId()]),
     'outbox.backlog': () => store.outbox.backlog(webhookId),
     'outbox.backlog of all': () => store.outbox.backlog(null),
     'outbox.late': () => store.outbox.late(developer.id, 100),

@@ -81,7 +81,7 @@ suite('a node that was taken for dead', needs('mongodb'), () => {
     await first.nodes.look()
     assert.equal(first.nodes.owns(user.id), false)
     assert.deepEqual(await first.outbox.pending('w', [], 10), [])
-    assert.deepEqual(await first.outbox.pending('w', [], 10, [], user.id), [])
+    assert.deepEqual(await first.outbox.pending('w', [], 10, user.id), [])
   })
 
   test('gives back what it has claimed when it ends', async () => {

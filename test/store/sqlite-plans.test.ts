@@ -188,8 +188,6 @@ describe('plans of the embedded store', () => {
     served('pending of few', outbox.pendingOf('c', ['a', 'b'], 9))
     served('pending of one', outbox.pendingOf('c', ['a'], 9))
     served('pending of many', outbox.pendingOf('c', many, 9))
-    for (const accounts of [['a', 'b'], many])
-      served('pending but held', outbox.pendingOf('c', accounts, 9, ['a', '1']))
     const queries: readonly DeliveryQuery[] = [
       { webhookId: 'w' },
       { webhookId: 'w', states: ['failed'], createdFrom: 1, createdUntil: 2 },

@@ -20,19 +20,11 @@ const sendingOrder = { lane: 1, createdAt: 1, seq: 1, _id: 1 } as const
 const newestFirst = { createdAt: -1, _id: -1 } as const
 const oldestFirst = { createdAt: 1, _id: 1 } as const
 
-/** '' stands for rows without an account. */
-function idsOf(accounts: readonly string[]): (string | null)[] {
-  return accounts.map((account) => (account === '' ? null : account))
-}
-
-function pendingFilter(
-  channelId: string,
-  exceptAccounts: readonly string[] = [],
-  exceptHistorical: readonly string[] = [],
-): Filter<OutboxDoc> {
-  const open = exceptAccounts.length === 0 ? {} : { accountId: { $nin: idsOf(exceptAccounts) } }
-  const held = exceptHistorical.length === 0 ? {} : { $nor: [{ lane: 1, accountId: { $in: idsOf(exceptHistorical) } }] }
-  return { state: 'pending', channelId, ...open, ...held } as Filter<OutboxDoc>
+function pendingFilter(channelId: string, exceptAccounts: readonly string[] = []): Filter<OutboxDoc> {
+  // '' stands for rows without an account.
+  const except = exceptAccounts.map((account) => (account === '' ? null : account))
+  const open = except.length === 0 ? {} : { accountId: { $nin: except } }
+  return { state: 'pending', channelId, ...open }
 }
 
 /** Rows of the query in the states `of`, behind a position in the order of `oldestFirst`. */
@@ -166,10 +158,8 @@ export function createOutbox(context: MongoContext, keyed: KeyedCollections): Ou
   return {
     ...outboxBasics(keyed),
     channels: () => outbox.distinct('channelId', { state: 'pending', ...sentFilter(context, null) }, read),
-    pending: (channelId, exceptAccounts, limit, exceptHistorical, userId = null) => {
-      const waiting = pendingFilter(channelId, exceptAccounts, exceptHistorical)
-      return inOrder({ ...waiting, ...sentFilter(context, userId) }, limit)
-    },
+    pending: (channelId, exceptAccounts, limit, userId = null) =>
+      inOrder({ ...pendingFilter(channelId, exceptAccounts), ...sentFilter(context, userId) }, limit),
     waiting: (channelId, limit) => inOrder(pendingFilter(channelId), limit),
     backlog: backlog(context),
     late: late(context),

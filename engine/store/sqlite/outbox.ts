@@ -46,25 +46,17 @@ export const late = `SELECT channel.* FROM (
 /** The most accounts with an index scan each; for more, the channel is scanned past the blocked accounts. */
 const mostArms = 32
 
-/** Pending rows of the `accounts`; of those in `exceptHistorical` only live rows. */
-export function pendingOf(
-  channelId: string,
-  accounts: readonly string[],
-  limit: number,
-  exceptHistorical: readonly string[] = [],
-): Sql {
+/** Pending rows of the `accounts`. */
+export function pendingOf(channelId: string, accounts: readonly string[], limit: number): Sql {
   const order = 'ORDER BY lane, created_at, seq, id LIMIT ?+0'
-  const held = new Set(exceptHistorical)
   if (accounts.length > mostArms) {
-    const free = accounts.filter((account) => !held.has(account))
-    const arm = `SELECT id, lane, created_at, seq FROM outbox INDEXED BY outbox_pending
-      WHERE channel_id = ? AND state = 'pending' AND lane = ? AND account_id IN (SELECT value FROM json_each(?))`
-    const sql = `SELECT o.doc FROM (${arm} UNION ALL ${arm} ${order}) p CROSS JOIN outbox o ON o.id = p.id`
-    return { sql, values: [channelId, 0, JSON.stringify(accounts), channelId, 1, JSON.stringify(free), limit] }
+    const sql = `SELECT doc FROM outbox INDEXED BY outbox_pending
+      WHERE channel_id = ? AND state = 'pending' AND account_id IN (SELECT value FROM json_each(?)) ${order}`
+    return { sql, values: [channelId, JSON.stringify(accounts), limit] }
   }
   const arm = `SELECT lane, created_at, seq, id FROM outbox
     WHERE channel_id = ? AND account_id = ? AND state = 'pending'`
-  const arms = accounts.map((account) => (held.has(account) ? `${arm} AND lane = 0` : arm)).join(' UNION ALL ')
+  const arms = accounts.map(() => arm).join(' UNION ALL ')
   return {
     sql: `SELECT o.doc FROM (${arms} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
     values: [...accounts.flatMap((account) => [channelId, account]), limit],
@@ -171,20 +163,12 @@ export function insertOutbox(sql: Statements, rows: readonly OutboxRecord[]): Ou
   return rows.filter((row) => tables.outbox.insertMissing(sql, row))
 }
 
-function pending(
-  sql: Statements,
-  channelId: string,
-  exceptAccounts: readonly string[],
-  limit: number,
-  exceptHistorical: readonly string[] = [],
-): OutboxRecord[] {
-  if (exceptAccounts.length + exceptHistorical.length === 0) {
-    return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
-  }
+function pending(sql: Statements, channelId: string, exceptAccounts: readonly string[], limit: number): OutboxRecord[] {
+  if (exceptAccounts.length === 0) return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
   const except = new Set(exceptAccounts)
   const open = sql.texts(pendingAccounts, channelId).filter((account) => !except.has(account))
   if (open.length === 0) return []
-  const statement = pendingOf(channelId, open, limit, exceptHistorical)
+  const statement = pendingOf(channelId, open, limit)
   return sql.docs(statement.sql, ...statement.values) as OutboxRecord[]
 }
 
@@ -219,8 +203,7 @@ export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore
   return {
     ...outboxBasics(keyed),
     channels: () => db.read(() => db.texts(pendingChannels)),
-    pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
-      db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),
+    pending: (channelId, exceptAccounts, limit) => db.read(() => pending(db, channelId, exceptAccounts, limit)),
     waiting: (channelId, limit) => db.read(() => pending(db, channelId, [], limit)),
     backlog: (channelId) =>
       db.read(() => backlogOf(channelId === null ? db.tuple(wholeBacklog) : db.tuple(backlog, channelId))),

@@ -14,12 +14,11 @@ import { DeliveryQueue, type ReadPlan } from '../../../engine/webhooks/lines.ts'
 import { until } from '../../support/until.ts'
 import { laneRow as row } from './lane-row.ts'
 
-/** What the store answers: pending rows in order, without some accounts, or without their historical rows. */
+/** What the store answers: pending rows in order, without some accounts. */
 function pending(stored: readonly OutboxRecord[], done: ReadonlySet<string>, plan: ReadPlan): OutboxRecord[] {
-  const { exceptAccounts, exceptHistorical, limit } = plan
+  const { exceptAccounts, limit } = plan
   return stored
     .filter((one) => !done.has(one.id) && !exceptAccounts.includes(one.accountId ?? ''))
-    .filter((one) => one.lane === 0 || !exceptHistorical.includes(one.accountId ?? ''))
     .sort((a, b) => a.lane - b.lane || a.seq - b.seq)
     .slice(0, limit)
 }
@@ -119,7 +118,7 @@ function play(world: World, step: Step): void {
     world.reading = null
   } else if (step.do === 'hand') {
     const busy = new Set([...underWay, ...byHand].map(({ id }) => id))
-    const some = stored.find((one) => !done.has(one.id) && !lines.renew(one) && !busy.has(one.id))
+    const some = stored.find((one) => !done.has(one.id) && !busy.has(one.id))
     if (some === undefined) return
     lines.claim(some)
     byHand.push(some)
@@ -245,8 +244,8 @@ suite('rows in memory', () => {
     const live = row('a', 4)
     lines.stored([live, row('c', 5)])
     const plan = lines.beginRead()
-    assert.deepEqual([plan.exceptAccounts, plan.exceptHistorical], [['c'], ['a']])
-    lines.endRead([live, { ...row('d', 6), dueAt: 80 }, row('d', 7)], plan, 10)
+    assert.deepEqual(plan.exceptAccounts, ['c'], 'a live row is read past a historical one that waits')
+    lines.endRead([live, { ...failed, dueAt: 100 }, { ...row('d', 6), dueAt: 80 }, row('d', 7)], plan, 10)
     assert.equal(lines.take({ historical: true }), live)
     assert.equal(lines.take({ historical: true }), null)
     assert.equal(lines.nextRelease(), 80)
@@ -254,7 +253,7 @@ suite('rows in memory', () => {
     assert.deepEqual([lines.wantsRead(), lines.nextRelease()], [true, 100])
     lines.finish(live)
     lines.release(100)
-    assert.deepEqual(lines.beginRead(), { exceptAccounts: [], exceptHistorical: [], limit: 9 })
+    assert.deepEqual(lines.beginRead(), { exceptAccounts: [], limit: 9 })
   })
 
   test('a row that is sent by hand keeps its account to itself; afterwards the account is read anew', () => {
@@ -281,7 +280,7 @@ suite('rows in memory', () => {
     lines.reset()
     assert.deepEqual([lines.accounts(), lines.nextRelease(), lines.wantsRead()], [['a'], null, true])
     const plan = lines.beginRead()
-    assert.deepEqual(plan, { exceptAccounts: ['a'], exceptHistorical: [], limit: 9 })
+    assert.deepEqual(plan, { exceptAccounts: ['a'], limit: 9 })
     lines.endRead([], plan, 10)
     assert.equal(lines.wantsRead(), false)
     lines.finish(busy)

@@ -47,29 +47,6 @@ export function queueContract({ store }: Subject): void {
       assert.deepEqual(await store.outbox.pending(webhook.id, accounts, 20), free)
     })
 
-    test('leave out the historical rows of some accounts', async () => {
-      const webhook = webhookRecord(newId())
-      const accounts = Array.from({ length: 40 }, () => newId())
-      for (const some of [accounts.slice(0, 3), accounts]) {
-        const [held] = some
-        assert(held)
-        const rows = some.flatMap((accountId, index) =>
-          ([0, 1] as const).map((lane) => outboxRecord(webhook, { accountId, lane, createdAt: epochStart + index })),
-        )
-        const homeless = outboxRecord(webhook, { accountId: null, lane: 1, createdAt: epochStart })
-        await store.outbox.enqueue([...rows, homeless])
-        const expected = [0, 1].flatMap((lane) => rows.filter((one) => one.lane === lane))
-        const open = expected.filter((row) => row.lane === 0 || row.accountId !== held)
-        assert.deepEqual(await store.outbox.pending(webhook.id, [''], 99, [held]), open)
-        assert.deepEqual(await store.outbox.pending(webhook.id, [], 99, [held, '']), open)
-        const few = open.filter((row) => row.accountId !== some[1])
-        assert.deepEqual(await store.outbox.pending(webhook.id, ['', some[1] ?? ''], 2, [held]), few.slice(0, 2))
-        const ends = [...rows, homeless].map((row) => result(row, { state: 'delivered', finishedAt: 1 }))
-        await store.outbox.record(ends)
-        accounts.splice(0, accounts.length, ...accounts.map(() => newId()))
-      }
-    })
-
     test('of many accounts come in one order, whichever are blocked', async () => {
       const webhook = webhookRecord(newId())
       const accounts = Array.from({ length: 50 }, () => newId())
