@@ -17,7 +17,7 @@ import {
 } from '../../machines/events.ts'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { FairQueue } from '../fair-queue.ts'
-import type { OutboxRecord, AccountRecord } from '../store/records.ts'
+import type { AccountRecord } from '../store/records.ts'
 import { catchUpFirst, createTraffic, type Traffic } from './background.ts'
 import { createFolderPoll } from './folders.ts'
 import { tryAgain } from './parking.ts'
@@ -106,74 +106,51 @@ export function failureFrom(sync: Pick<SyncDeps, 'log' | 'now'>, thrown: unknown
 
 type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
 
-/** Claims of our own within one report; after more the account was taken over. */
-const claimsAtOnce = 3
-
-/** `epochOf`: of our last claim; null while there is none. The report of an account that was taken over is dropped. */
+/**
+ * `epochOf`: of our last claim; null while there is none. The report of an account that was taken over is dropped; any
+ * other that rejects is repeated by the chart.
+ */
 export function createReports(
   deps: ReportDeps,
   epochOf: (accountId: string) => number | null,
 ): (report: AccountReport) => Promise<void> {
-  /** By account: callbacks of transitions whose write was not answered; the webhooks do not know them yet. */
-  const unanswered = new Map<string, readonly OutboxRecord[]>()
+  /** By account: channels of callbacks that may be stored, also by a write that was not answered. */
+  const channels = new Map<string, Set<string>>()
   return async (report) => {
     const { accountId } = report
-    for (let again = claimsAtOnce; ; again -= 1) {
-      const claimed = epochOf(accountId)
-      try {
-        await storeReport(deps, report, claimed, unanswered)
-        unanswered.delete(accountId)
-        return
-      } catch (error) {
-        if (isAppError(error, 'not_found')) unanswered.delete(accountId)
-        if (!isAppError(error, 'lease_lost')) throw error
-        // A claim of our own came in between.
-        if (again > 0 && (claimed === null || epochOf(accountId) !== claimed)) continue
-        unanswered.delete(accountId)
-        deps.log.debug({ accountId }, 'another owner has taken the account over')
-        return
-      }
+    const claimed = epochOf(accountId)
+    try {
+      for (const id of await storeReport(deps, report, claimed, channels)) deps.listener.statusStored(id)
+    } catch (error) {
+      const isTakenOver = isAppError(error, 'lease_lost') && claimed !== null && epochOf(accountId) === claimed
+      if (!isTakenOver && !isAppError(error, 'not_found')) throw error
+      deps.log.debug({ accountId }, 'the account is removed, or another owner has taken it over')
     }
+    channels.delete(accountId)
   }
 }
 
+/** Returns the channels of `channels`. */
 async function storeReport(
-  deps: ReportDeps,
-  report: AccountReport,
+  { store, listener }: ReportDeps,
+  { accountId, status, message, resume }: AccountReport,
   claimed: number | null,
-  unanswered: Map<string, readonly OutboxRecord[]>,
-): Promise<void> {
-  const { store, listener } = deps
-  const account = await store.accounts.get(report.accountId)
-  if (account === null) throw notFound('email account', report.accountId)
-  const { status, message, resume } = report
+  channels: Map<string, Set<string>>,
+): Promise<Iterable<string>> {
+  const account = await store.accounts.get(accountId)
+  if (account === null) throw notFound('email account', accountId)
   const epoch = claimed ?? account.epoch
-  const before = unanswered.get(account.id) ?? []
-  let fresh: readonly OutboxRecord[] = []
+  const changed = { statusMessage: message, resume }
   if (account.status === status) {
-    await store.accounts.edit(account.id, { statusMessage: message, resume }, epoch)
-  } else {
-    const outbox = await listener.planStatus(account, { status, message, version: account.statusVersion + 1 })
-    unanswered.set(account.id, [...before, ...outbox])
-    const { id: accountId, statusVersion: fromVersion } = account
-    const changed = { status, statusMessage: message, resume, outbox }
-    const written = await store.accounts.transition({ ...changed, accountId, epoch, fromVersion })
-    // null = the transition had been recorded before.
-    if (written !== null) fresh = outbox
+    await store.accounts.edit(accountId, changed, epoch)
+    return channels.get(accountId) ?? []
   }
-  const rows = [...(await stillPending(deps, unanswered.get(account.id) ?? [], fresh)), ...fresh]
-  if (rows.length > 0) listener.stored(account.id, rows, [])
-}
-
-async function stillPending(
-  { store }: ReportDeps,
-  rows: readonly OutboxRecord[],
-  fresh: readonly OutboxRecord[],
-): Promise<OutboxRecord[]> {
-  const reported = new Set(fresh.map(({ id }) => id))
-  const earlier = rows.filter(({ id }) => !reported.has(id))
-  const stored = await Promise.all(earlier.map(({ id }) => store.outbox.get(id)))
-  return stored.flatMap((row) => (row?.state === 'pending' ? [row] : []))
+  const { statusVersion: fromVersion } = account
+  const outbox = await listener.planStatus(account, { status, message, version: fromVersion + 1 })
+  const ids = channels.getOrInsertComputed(accountId, () => new Set())
+  for (const { channelId } of outbox) ids.add(channelId)
+  await store.accounts.transition({ ...changed, status, outbox, accountId, epoch, fromVersion })
+  return ids
 }
 
 /** Hears of the logins of the command connection. */

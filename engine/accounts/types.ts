@@ -138,6 +138,8 @@ export interface ChangeListener {
     account: AccountRecord,
     transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },
   ): Promise<OutboxRecord[]>
+  /** Rows of status transitions may be stored for the channel. Must not throw or wait. */
+  statusStored(channelId: string): void
   /** The initial sync of all folders is complete (2.0 callback_url); called again when it rejects, or is cut short. */
   initialSyncDone(account: AccountRecord): Promise<void>
 }

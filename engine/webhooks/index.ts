@@ -206,6 +206,7 @@ function createListener({ parts, actors, history, composer, streams }: Works): C
       const url = account.statusCallbackUrl ?? developer?.statusCallbackUrl ?? null
       return url === null ? [] : [statusRow(account, transition, url, now())]
     },
+    statusStored: (channelId) => actors.wake(channelId),
     async initialSyncDone(account) {
       const row = syncRow(account, now())
       // The row's id comes from the account's: it goes out once, however often this is called.

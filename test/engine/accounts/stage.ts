@@ -129,6 +129,7 @@ function recordingListener(): RecordingListener {
       statuses.push(status)
       return Promise.resolve([])
     },
+    statusStored: () => undefined,
     initialSyncDone() {
       this.initialSyncs += 1
       return Promise.resolve()

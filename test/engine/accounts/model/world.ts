@@ -119,6 +119,7 @@ const silentListener: ChangeListener = {
   readAhead: () => Promise.resolve(),
   stored: () => undefined,
   planStatus: () => Promise.resolve([]),
+  statusStored: () => undefined,
   initialSyncDone: () => Promise.resolve(),
 }
 
