@@ -5,7 +5,7 @@ import { checkNow, liveAccount, settled } from './live.ts'
 import { checkReconnect } from './explanation.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
-import { createHostLogins, createTriedSessions } from './login.ts'
+import { createTriedSessions } from './login.ts'
 import { createHosts } from './hosts.ts'
 import { createLoginLimiter } from './login-limiter.ts'
 import { type AccountNews, createPool, type Pool, type PoolDeps, startAll } from './pool.ts'
@@ -82,7 +82,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
     ],
     hosts: {
       /** Of the last minute, by outcome. */
-      logins: (host: string) => deps.hostLogins.of(host),
+      logins: (host: string) => deps.hosts.logins(host),
       pace: (host: string) => deps.limiter.pace(host),
       /** Those that have one. */
       paced: () => deps.limiter.paced(),
@@ -139,7 +139,6 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
     ...secrets,
     sync,
     openSession,
-    hostLogins: createHostLogins(sync.now),
     tried: createTriedSessions(),
     limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE, uses }),
     dialing: createFairQueue({
@@ -147,7 +146,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
       deadlineMs: config.MAILROOM_OAUTH_TIMEOUT + config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT,
       late: 'the mail server did not answer the login in time',
     }),
-    hosts: createHosts(),
+    hosts: createHosts(sync.now),
     backfilling: createFairQueue({
       places: config.MAILROOM_BACKFILL_CONCURRENCY,
       deadlineMs: 2 * config.MAILROOM_COMMAND_TIMEOUT,

@@ -20,10 +20,8 @@ import type { CheckResult, Credential, ProbeFailure } from './types.ts'
 
 /** An API call waits this long for an account that is just connecting. */
 const settleMs = 10_000
-/** The answer to a check waits so long for the chart to store the outcome … */
+/** The answer to a check, or after new settings, waits so long for the chart to store the outcome. */
 const recordMs = 10_000
-/** … and at least so long, also after a login that took all its time. */
-const recordLeastMs = 1000
 /** The answer after a failed login for a command waits so long for the record. */
 const loginRecordMs = 2000
 
@@ -114,7 +112,6 @@ interface CheckDeps {
  * account DISABLED at once; a server that is away says nothing against it, so the outcome is answered too.
  */
 export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, accountId: string): Promise<CheckResult> {
-  const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
   const account = await sync.store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
   const onRotated = (newest: Credential) => keepRotated({ sealer, store: sync.store }, account, newest)
@@ -128,7 +125,7 @@ export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, acc
     const failure = { ...failureFrom(sync, failureError(result)), decides: true }
     registry.send(accountId, { type: 'CHECK_FAILED', failure })
   }
-  await recorded(registry, accountId, Math.min(at + recordMs, Math.max(until, at + recordLeastMs)), sync.now)
+  await recorded(registry, accountId, at + recordMs, sync.now)
   return { account: (await sync.store.accounts.get(accountId)) ?? account, failure: result.ok ? null : result }
 }
 

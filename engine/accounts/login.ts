@@ -12,6 +12,7 @@ import type { ConnectionKind } from '../observe/wire.ts'
 import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import { digest } from '../store/ids.ts'
 import type { AccountRecord } from '../store/records.ts'
+import type { Hosts } from './hosts.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { SessionOptions } from './session-types.ts'
 import type { openSession, Session } from './session/index.ts'
@@ -25,7 +26,7 @@ export interface DialDeps {
   readonly tokens: Pick<Tokens, 'get' | 'forget'>
   readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
-  readonly hostLogins: HostLogins
+  readonly hosts: Pick<Hosts, 'countLogin'>
 }
 
 export interface LoginDeps extends DialDeps {
@@ -139,14 +140,14 @@ interface Opening extends Omit<Auth, 'tokenRenewAt'> {
 
 /** Opens the session of an account or a trial, and counts the outcome. */
 export async function openCounted(
-  { sync: { config, budget }, openSession, hostLogins, limiter }: DialDeps,
+  { sync: { config, budget }, openSession, hosts, limiter }: DialDeps,
   { mailbox, bearer, entered, auth, refused, outcome }: Opening,
   signal: AbortSignal,
 ): Promise<Session> {
   const { server, port, useSsl, username } = mailbox
   const count = (word: string): void => {
     outcome?.(word)
-    hostLogins.count(server, word)
+    hosts.countLogin(server, word)
   }
   const settings: SessionOptions = {
     ...{ server, port, useSsl, username, auth },
@@ -252,42 +253,6 @@ export function createTriedSessions(ttl = triedMs) {
       isClosed = true
       for (const { session } of sessions.values()) void session.close()
       sessions.clear()
-    },
-  }
-}
-
-const minuteMs = 60_000
-/** Callers choose the names of hosts: the hosts that were used longest ago are forgotten. */
-const mostHosts = 10_000
-/** Only the latest logins of a host without a limit count. */
-const mostLogins = 1000
-
-interface Outcome {
-  readonly at: number
-  /** 'ok', or the class of the failure. */
-  readonly outcome: string
-}
-
-type HostLogins = ReturnType<typeof createHostLogins>
-
-/** Outcomes of the logins of the last minute at each host, for operators. */
-export function createHostLogins(now: () => number) {
-  const hosts = new LRUCache<string, Outcome[]>({ maxSize: mostHosts, sizeCalculation: () => 1 })
-  return {
-    count(host: string, outcome: string): void {
-      const key = host.toLowerCase()
-      const outcomes = hosts.get(key) ?? []
-      outcomes.push({ at: now(), outcome })
-      if (outcomes.length > mostLogins) outcomes.shift()
-      hosts.set(key, outcomes)
-    },
-    /** By outcome. */
-    of(host: string): Record<string, number> {
-      const counts: Record<string, number> = {}
-      const since = now() - minuteMs
-      for (const { at, outcome } of hosts.get(host.toLowerCase()) ?? [])
-        if (at > since) counts[outcome] = (counts[outcome] ?? 0) + 1
-      return counts
     },
   }
 }

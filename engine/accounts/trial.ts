@@ -66,14 +66,11 @@ function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promi
   })
 }
 
-interface Attempt {
+interface Attempt extends ProbeOptions {
   readonly developerId: string
   readonly settings: MailboxSettings
   readonly credential: Credential
   readonly log: ReturnType<typeof createLog>
-  readonly onStep: (step: ProbeStep) => void
-  readonly onRotated: (rotated: Credential) => unknown
-  readonly staysOpen: boolean
 }
 
 /** Our own limit on logins; no connection was made. `rejections` 0 = the pace of the host. */
@@ -102,24 +99,24 @@ async function takeTurn({ sync, limiter }: ProbeDeps, login: Login, signal: Abor
   }
 }
 
-/** The server's capabilities, after a login and a LIST. */
-async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
+/** A login and a LIST. */
+async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
   const { config } = deps.sync
   const { developerId, settings, credential, log, onStep } = given
-  onStep('finding')
+  onStep?.('finding')
   const addresses = await resolveGuarded(settings.server, { allowPrivate: config.MAILROOM_ALLOW_PRIVATE, signal })
   log.add(`# ${settings.server} is ${addresses.map(({ address }) => address).join(', ')}`)
   let newest = credential
   const { tokenRenewAt, ...auth } = await authOf(deps, developerId, credential, (rotated) => {
     newest = rotated
-    return given.onRotated(rotated)
+    return given.onRotated?.(rotated)
   })
   const entered = loginOf(developerId, settings, credential)
   const kept = loginOf(developerId, settings, newest)
   // Some servers allow a mailbox one connection.
   await deps.tried.drop(settings, kept)
   await takeTurn(deps, entered, signal)
-  onStep('login')
+  onStep?.('login')
   const bearer: Bearer = { owner: { developerId, part: 'trials' }, names: createNames(), onLine: log.add }
   const worker: Owner = { kind: 'call', id: 'trial login', ...currentOwner() }
   const session = await workAs(worker, () => openCounted(deps, { mailbox: settings, bearer, entered, ...auth }, signal))
@@ -127,11 +124,11 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
   signal.addEventListener('abort', close, { once: true })
   let isKept = false
   try {
-    onStep('folders')
+    onStep?.('folders')
     await session.list({ status: false, most: config.MAILROOM_FOLDERS_MAX })
     const lines = log.lines.filter((line) => !line.startsWith('#'))
-    isKept = given.staysOpen && deps.tried.add(settings, kept, { session, tokenRenewAt, bearer, lines, worker })
-    return session.capabilityNames()
+    isKept =
+      given.staysOpen === true && deps.tried.add(settings, kept, { session, tokenRenewAt, bearer, lines, worker })
   } finally {
     signal.removeEventListener('abort', close)
     if (!isKept) close()
@@ -144,19 +141,16 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
  */
 export function createProbe(deps: ProbeDeps): Probe {
   return async (developerId, settings, credential, options = {}) => {
-    const { onStep = () => undefined, onRotated: keep = () => Promise.resolve(), staysOpen = false } = options
     const log = createLog()
     let tried: { readonly rotated?: Credential } = {}
-    const onRotated = (rotated: Credential): Promise<void> => {
+    const onRotated = async (rotated: Credential): Promise<void> => {
       tried = { rotated }
-      return keep(rotated)
+      await options.onRotated?.(rotated)
     }
-    const given = { developerId, settings, credential, log, onStep, onRotated, staysOpen }
+    const given = { ...options, developerId, settings, credential, log, onRotated }
     try {
-      const capabilities = await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) =>
-        attempt(deps, given, signal),
-      )
-      return { ok: true, log: log.text(), capabilities, ...tried }
+      await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) => attempt(deps, given, signal))
+      return { ok: true, log: log.text(), ...tried }
     } catch (error) {
       const known = connectionFailure(error)
       if (known.fault === 'us') throw known

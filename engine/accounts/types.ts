@@ -30,7 +30,7 @@ interface Tried {
 /** The trial login of a new account. `log` holds protocol lines with secrets masked. */
 export type ProbeResult = Tried &
   (
-    | { readonly ok: true; readonly log: string; readonly capabilities: readonly string[] }
+    | { readonly ok: true; readonly log: string }
     | {
         readonly ok: false
         readonly failure: ProbeFailure

@@ -25,7 +25,7 @@ const account = {
   credential: { kind: 'password', password: 'secret' },
 } as const
 
-const works: ProbeResult = { ok: true, log: '', capabilities: [] }
+const works: ProbeResult = { ok: true, log: '' }
 
 /** A store; `wrap` puts something before some of its steps. */
 async function openRig(
@@ -326,7 +326,7 @@ suite('a refresh token that the provider replaces during the trial login', () =>
   }
 
   test('is what a new account has, and what an edit gives it', async (t) => {
-    const { mailboxes, store, stored } = await stage(t, { ok: true, log: '', capabilities: [], rotated })
+    const { mailboxes, store, stored } = await stage(t, { ok: true, log: '', rotated })
     const created = await mailboxes.createUser(developer, { account: { ...account, credential: given } })
     assert(created.ok && created.value.account !== null)
     const { user } = created.value
@@ -344,7 +344,7 @@ suite('a refresh token that the provider replaces during the trial login', () =>
   for (const ok of [true, false]) {
     test(`is kept when the settings are given again and the login ${ok ? 'works' : 'fails'}`, async (t) => {
       const failed = { ok: false, failure: 'tls', message: 'no TLS', log: '', rotated } as const
-      const probe: ProbeResult = ok ? { ok, log: '', capabilities: [], rotated } : failed
+      const probe: ProbeResult = ok ? { ok, log: '', rotated } : failed
       const { mailboxes, store, stored, sealer } = await stage(t, probe)
       const user = userRecord(developer.id)
       const mine = accountRecord(user, { authType: 'oauth2', providerKey: 'key' })

@@ -12,7 +12,7 @@ import { watchingAccounts } from './running.ts'
 import { accountId, fill, letter, openStage } from './stage.ts'
 
 const count = 5
-const host = createHosts().of('mail.example.com')
+const host = createHosts(Date.now).of('mail.example.com')
 
 type Queue = Pick<FairQueue, 'run'>
 

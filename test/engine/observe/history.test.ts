@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createHistory, createMetrics, latencies } from '../../../engine/observe/metrics.ts'
-import { createHostLogins } from '../../../engine/accounts/login.ts'
+import { createHosts } from '../../../engine/accounts/hosts.ts'
 import { noPrlimit, withoutFiles } from '../../support/no-files.ts'
 import { until } from '../../support/until.ts'
 
@@ -52,17 +52,17 @@ test('no more than an hour is kept', async () => {
 
 test('logins of a host count for a minute, by outcome, whatever the case of its name', () => {
   let time = 0
-  const logins = createHostLogins(() => time)
-  logins.count('imap.Example.com', 'ok')
+  const { countLogin, logins } = createHosts(() => time)
+  countLogin('imap.Example.com', 'ok')
   time = 30_000
-  logins.count('imap.example.com', 'ok')
-  logins.count('imap.example.com', 'network')
-  logins.count('other.example.com', 'ok')
-  assert.deepEqual(logins.of('IMAP.example.com'), { ok: 2, network: 1 })
+  countLogin('imap.example.com', 'ok')
+  countLogin('imap.example.com', 'network')
+  countLogin('other.example.com', 'ok')
+  assert.deepEqual(logins('IMAP.example.com'), { ok: 2, network: 1 })
   time = 60_000
-  assert.deepEqual(logins.of('imap.example.com'), { ok: 1, network: 1 })
+  assert.deepEqual(logins('imap.example.com'), { ok: 1, network: 1 })
   time = 90_000
-  assert.deepEqual([logins.of('imap.example.com'), logins.of('nowhere')], [{}, {}])
+  assert.deepEqual([logins('imap.example.com'), logins('nowhere')], [{}, {}])
 })
 
 test('samples go on while no file is left to open', { skip: noPrlimit() }, async (t) => {
