@@ -100,8 +100,8 @@ export class AppError extends Error {
 }
 
 /** The error of every unknown id. */
-export function notFound(kind: string, id: string): AppError {
-  return new AppError('not_found', `${kind} ${id} is invalid`, { details: { kind, id } })
+export function notFound(kind: string, id: string, cause?: unknown): AppError {
+  return new AppError('not_found', `${kind} ${id} is invalid`, { details: { kind, id }, cause })
 }
 
 /** The error of a missing or malformed parameter. */

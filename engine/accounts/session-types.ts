@@ -142,14 +142,7 @@ export interface FlagChange {
 
 /** Responses that a watching session hears about its selected mailbox, and by NOTIFY about others. */
 export type SessionEvent =
-  | { readonly type: 'exists'; readonly count: number }
-  | { readonly type: 'expunge'; readonly uid: number | null }
-  | {
-      readonly type: 'flags'
-      readonly uid: number | null
-      readonly flags: readonly string[]
-      readonly modseq: string | null
-    }
+  | { readonly type: 'exists' | 'expunge' | 'flags' }
   | { readonly type: 'status'; readonly path: string; readonly status: MailboxStatus }
   /** Folders have come or gone, or have other names. */
   | { readonly type: 'folders' }

@@ -24,7 +24,7 @@ suite('IDLE', () => {
     const idling = session.idle(120, long())
     fill(server, 1)
     await session.noop()
-    assert.deepEqual(session.events, [{ type: 'exists', count: 1 }])
+    assert.deepEqual(session.events, [{ type: 'exists' }])
     await idling
     assert(performance.now() - started >= 110)
     const stop = new AbortController()
@@ -73,7 +73,7 @@ suite('IDLE', () => {
       fill(server, 1)
     }
     await session.idle(40, long())
-    assert.deepEqual(session.events.at(-1), { type: 'exists', count: 3 })
+    assert.equal(session.selected?.exists, 3)
   })
 
   test('row 18: a connection that died in silence is noticed within the round and the deadline', async (t) => {
@@ -128,11 +128,11 @@ suite('IDLE', () => {
     await session.noop()
     await idling
     assert.deepEqual(session.events, [
-      { type: 'exists', count: 7 },
-      { type: 'flags', uid: null, flags: ['\\Seen'], modseq: null },
-      { type: 'expunge', uid: null },
+      { type: 'exists' },
+      { type: 'flags' },
+      { type: 'expunge' },
       // Two have gone: one fact.
-      { type: 'expunge', uid: null },
+      { type: 'expunge' },
     ])
     assert.equal(session.selected?.exists, 4)
   })

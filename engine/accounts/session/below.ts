@@ -305,7 +305,7 @@ async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, o
 /** Bytes of a line that the log gets, and that are searched for the UID of an unparsed FETCH. */
 const longestHeard = 640
 const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
-const listed = /^\* (E?SEARCH|VANISHED)(?: (.*))?$/is
+const listed = /^\* (SEARCH|VANISHED)(?: (.*))?$/is
 
 /** The response in imapflow's shape, with all numbers in one text; null = imapflow's tokenizer has to read it. */
 function plainOf(payload: Buffer): ImapResponse | null {

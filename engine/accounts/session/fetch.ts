@@ -263,7 +263,10 @@ async function readFromWhole(deps: Parts, uid: number, sections: readonly string
 
 type SectionsRead = ReadonlyMap<number, ReadonlyMap<string, Buffer>>
 
-/** Sends one command for each piece of the set of UIDs. Ignores answers without a UID. */
+/**
+ * Sends one command for each piece of the set of UIDs. Ignores answers without a UID. Leaves out sections that are
+ * longer than one literal may be.
+ */
 async function readSections(
   deps: Parts,
   uids: readonly number[],
@@ -287,26 +290,15 @@ async function readSections(
   for (const range of uids.length === 0 ? [] : splitSet(toSet(uids))) {
     const args: Argument[] = [uidSet(range), [atom('UID'), ...items]]
     const reply = await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
-    if (tellsGone(reply.code)) dropEmpty(read.values())
+    // An empty section may be the NIL of a message that has gone.
+    if (tellsGone(reply.code)) drop(read.values(), (bytes) => bytes.length === 0)
   }
-  if (maxBytes > pieceBytes) await readRests(deps, read, maxBytes)
+  if (maxBytes > pieceBytes) drop(read.values(), (bytes) => bytes.length >= pieceBytes)
   return read
 }
 
-async function readRests(deps: Parts, read: ReadonlyMap<number, Map<string, Buffer>>, maxBytes: number): Promise<void> {
-  for (const [uid, parts] of read) {
-    for (const [section, first] of parts) {
-      if (first.length < pieceBytes) continue
-      const rest = await readChunk(deps, { uid, section, from: pieceBytes, count: maxBytes - pieceBytes })
-      if (rest === null) parts.delete(section)
-      else parts.set(section, Buffer.concat([first, rest.bytes]))
-    }
-  }
-}
-
-/** After EXPUNGEISSUED an empty section may have been the NIL of a message that has gone. */
-function dropEmpty(read: Iterable<Map<string, Buffer>>): void {
-  for (const parts of read) for (const [section, bytes] of parts) if (bytes.length === 0) parts.delete(section)
+function drop(read: Iterable<Map<string, Buffer>>, isDropped: (bytes: Buffer) => boolean): void {
+  for (const parts of read) for (const [section, bytes] of parts) if (isDropped(bytes)) parts.delete(section)
 }
 
 export function createFetcher(deps: Parts) {

@@ -9,7 +9,7 @@ import { yieldToLoop } from '../../waits.ts'
 
 /** Bytes of a response without its BODY[section] literals. */
 const longestResponse = 65_536
-/** Bytes of SEARCH, ESEARCH and VANISHED, which hold nothing but numbers: they bypass the tokenizer. */
+/** Bytes of SEARCH and VANISHED, which hold nothing but numbers: they bypass the tokenizer. */
 export const longestNumbers = 1_048_576
 /** Bytes of a line in the answer to a command with `leftOut`. */
 const longestLeftOut = 8 * 1_048_576
@@ -245,11 +245,11 @@ function isFetch(head: string): boolean {
 }
 
 function isAnswer(head: string): boolean {
-  return isFetch(head) || /^\* (?:E?SEARCH|X?LIST|STATUS) /i.test(head)
+  return isFetch(head) || /^\* (?:X?LIST|STATUS) /i.test(head)
 }
 
 function isNumbers(head: string): boolean {
-  return /^\* (?:E?SEARCH|VANISHED)(?: |$)/i.test(head)
+  return /^\* (?:SEARCH|VANISHED)(?: |$)/i.test(head)
 }
 
 /** Each separates words for imapflow's tokenizer, and is a token of its own. */

@@ -52,9 +52,7 @@ function watchEnd(wire: Wire, facts: Facts, life: Life, leaving: () => boolean):
   let bye: AppError | null = null
   const onBye = ({ code, text }: StatusText): void => {
     if (leaving()) return
-    const expired = code === 'ACCESSTOKENEXPIRED' || /access ?token ?(?:is )?expired/i.test(text)
-    const failure = serverFailure({ status: 'BYE', code, text, phase: 'command' })
-    bye = expired ? tokenExpired(failure) : failure
+    bye = serverFailure({ status: 'BYE', code, text, phase: 'command' })
     // A tagged answer in the same packet says more, and is read first.
     setImmediate(() => life.end(bye))
   }
@@ -64,13 +62,6 @@ function watchEnd(wire: Wire, facts: Facts, life: Life, leaving: () => boolean):
   wire.on('close', gone)
   // The connection may have been lost before these listeners; the caller's first command shows it.
   if (!wire.socket || wire.socket.destroyed) gone()
-}
-
-/** No failure of the account, only the end of its token; details.reason says so. */
-function tokenExpired({ details }: AppError): AppError {
-  return new AppError('network', 'the mail server ended the session with its access token', {
-    details: { ...details, reason: 'token_expired' },
-  })
 }
 
 /**
@@ -101,13 +92,11 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     get capabilities(): SessionCapabilities {
       return capabilitiesOf(facts, idler.useful)
     },
-    /** The capabilities that the server advertises after the login, for people. */
-    capabilityNames: (): string[] => [...wire.capabilities.keys()],
     get selected(): SelectedMailbox | null {
       return facts.selected
     },
     /** UIDs of the open folder that the server has named as vanished since the last call (QRESYNC). */
-    takeVanished: (): Promise<number[]> => facts.vanished.take(),
+    takeVanished: (): number[] => facts.vanished.take(),
     get closed(): boolean {
       return closed.aborted
     },

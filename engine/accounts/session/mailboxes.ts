@@ -2,7 +2,7 @@
  * LIST, STATUS, SELECT, CREATE, DELETE. Finds the special use of each mailbox by its attribute (RFC 6154, XLIST), else
  * by its name; no two mailboxes have the same use.
  */
-import { AppError, isAppError } from '../../errors.ts'
+import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
 import { atom, type Argument, type ImapResponse, type Untagged, specialUse as guess } from './below.ts'
@@ -166,8 +166,8 @@ async function exists(send: Send, deps: Parts, path: string): Promise<boolean> {
 
 /** Rejects with `not_found` when the mailbox of a refused command does not exist, else with the error. */
 async function refine(send: Send, deps: Parts, path: string, error: unknown): Promise<never> {
-  if (isAppError(error, 'server_refused') && !(await exists(send, deps, path))) throw missing(path, error)
-  throw isAppError(error, 'not_found') ? missing(path, error) : error
+  if (isAppError(error, 'server_refused') && !(await exists(send, deps, path))) throw notFound('folder', path, error)
+  throw isAppError(error, 'not_found') ? notFound('folder', path, error) : error
 }
 
 export async function askStatus(send: Send, { names, facts }: Parts, path: string): Promise<MailboxStatus> {
@@ -242,10 +242,6 @@ export function createMailboxes(parts: Parts) {
     createMailbox: (path: string): Promise<void> => line.run((send) => createMailbox(send, parts, path)),
     deleteMailbox: (path: string): Promise<void> => line.run((send) => deleteMailbox(send, parts, path)),
   }
-}
-
-function missing(path: string, cause: unknown): AppError {
-  return new AppError('not_found', `folder ${path} is invalid`, { details: { kind: 'folder', id: path }, cause })
 }
 
 const selectCodes = new Set(['NOMODSEQ', 'UIDNEXT', 'UIDVALIDITY', 'HIGHESTMODSEQ'])

@@ -58,10 +58,10 @@ export function createNamed() {
     },
     clear,
     /** Empty after too many UIDs. */
-    async take(): Promise<number[]> {
-      const all = count > mostNamed ? '' : sets.join(',')
+    take(): number[] {
+      const all = count > mostNamed ? [] : sets.flatMap(uidsOfSet)
       clear()
-      return uidsOfSet(all, mostNamed)
+      return all
     },
   }
 }

@@ -2,17 +2,16 @@
  * UID SEARCH. Some servers answer with sequence numbers. These never exceed the number of messages, so an answer
  * without a larger number is doubted, until a test has shown whether the server means UIDs or sequence numbers.
  *
- * An answer has to fit into a line (frames.ts). A longer one is asked for by ESEARCH, which gives ranges, or by slices
- * of the folder.
+ * An answer has to fit into a line (frames.ts). A longer one is asked for by slices of the folder.
  */
-import { AppError, isAppError } from '../../errors.ts'
+import { AppError } from '../../errors.ts'
 import { yieldToLoop } from '../../waits.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { fetches, longestNumbers, mostMessages } from './frames.ts'
 import type { Send } from './line.ts'
 import { type FetchItems, readFetch, text } from './responses.ts'
 import type { Facts } from './server-state.ts'
-import { inSet, joined, splitSet, stretch, toSet, uidsOfSet } from './uids.ts'
+import { inSet, joined, splitSet, stretch, toSet } from './uids.ts'
 
 export type Searcher = ReturnType<typeof createSearcher>
 
@@ -52,7 +51,7 @@ export function createSearcher(facts: Facts) {
 /** Numbers that fit into one answer, each with ten digits and a space. */
 const sliceMost = Math.floor((longestNumbers - 1000) / 11)
 
-/** Asks for one answer if it fits, else by ESEARCH, else by slices. */
+/** Asks for one answer if it fits, else by slices. */
 async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
   const exists = facts.selected?.exists ?? 0
   if (Math.min(exists, most) <= sliceMost) return ask(send, args)
@@ -60,8 +59,6 @@ async function askAll(send: Send, facts: Facts, args: readonly Argument[], most:
     const limit = `the folder has ${exists} messages, and more than ${mostMessages} are not read`
     throw new AppError('protocol', limit)
   }
-  const ranges = facts.offers('ESEARCH') && !facts.refused('esearch') ? await askRanges(send, facts, args) : null
-  if (ranges !== null) return ranges
   return undisturbed(facts, () => askSlices(send, exists, args))
 }
 
@@ -109,25 +106,6 @@ async function numbersIn(words: string): Promise<number[]> {
     await yieldToLoop()
   }
   return numbers
-}
-
-/** null = the server has no ESEARCH, or its answer is too long too. */
-async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
-  const answer: { ranges?: string; isTooLong?: true } = {}
-  const onRanges: Untagged = ({ attributes = [] }) => void (answer.ranges ??= text(attributes[0]) ?? '')
-  const leftOut = (): void => void (answer.isTooLong = true)
-  const sent = [atom('RETURN'), [atom('ALL')], ...args]
-  const reply = await send('UID SEARCH', sent, { ESEARCH: onRanges }, { leftOut }).catch((error: unknown) => {
-    if (isAppError(error, 'server_refused')) return null
-    throw error
-  })
-  const { ranges, isTooLong } = answer
-  if (isTooLong) return null
-  if (reply === null || ranges === undefined || !/(?:^| )UID(?: |$)/i.test(ranges)) {
-    facts.refuse('esearch')
-    return null
-  }
-  return uidsOfSet(/ ALL ([\d:,]+)/i.exec(ranges)?.[1] ?? '', mostMessages)
 }
 
 /** Tests with the last message. If its UID equals its sequence number, those of all other messages do too. */

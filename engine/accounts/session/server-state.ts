@@ -9,7 +9,7 @@ import { readFetch, type FetchItems, sequence, statusText, type StatusText } fro
 import { countOf } from './uids.ts'
 
 /** Commands and items that a server may refuse although it advertises them. */
-type Optional = 'modseq' | 'vanished' | 'identity' | 'listReturn' | 'esearch' | 'move'
+type Optional = 'modseq' | 'vanished' | 'identity' | 'listReturn' | 'move'
 
 export type Facts = ReturnType<typeof createFacts>
 
@@ -63,8 +63,8 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     },
     emit,
     /** Reports a FETCH response that no command asked for. */
-    flagsReported({ uid, flags, modseq }: FetchItems): void {
-      if (flags !== null && selected) emit({ type: 'flags', uid, flags, modseq })
+    flagsReported({ flags }: Pick<FetchItems, 'flags'>): void {
+      if (flags !== null && selected) emit({ type: 'flags' })
     },
     /** The number of times that messages have left an open mailbox so far. */
     get expunged(): number {
@@ -96,12 +96,12 @@ export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusTe
     // Some servers repeat it with every NOOP.
     if (count === null || !facts.selected || count === facts.selected.exists) return
     facts.learn({ exists: count })
-    facts.emit({ type: 'exists', count })
+    facts.emit({ type: 'exists' })
   }
   const left = (messages: number): void => {
     if (!facts.selected) return
     facts.learn({ exists: Math.max(0, facts.selected.exists - messages) })
-    facts.emit({ type: 'expunge', uid: null })
+    facts.emit({ type: 'expunge' })
   }
   handlers['EXPUNGE'] = (response) => {
     if (sequence(response) !== null) left(1)

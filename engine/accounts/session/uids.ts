@@ -71,18 +71,13 @@ export function countOf(set: string, uidNext: number | null): number {
   }, 0)
 }
 
-/** The first `most` UIDs of a set without `*`, in its order. */
-export async function uidsOfSet(set: string, most: number): Promise<number[]> {
-  const uids: number[] = []
-  for (const part of set === '' ? [] : set.split(',')) {
+/** The UIDs of a set without `*`, in its order. */
+export function uidsOfSet(set: string): number[] {
+  return set.split(',').flatMap((part) => {
     const [from = 0, to = from] = part.split(':').map(Number)
-    const [low, high] = [Math.max(1, Math.min(from, to)), Math.min(Math.max(from, to), 2 ** 32)]
-    for (let uid = low; uid <= high && uids.length < most; uid += 1) {
-      uids.push(uid)
-      if (uids.length % stretch === 0) await yieldToLoop()
-    }
-  }
-  return uids
+    const low = Math.min(from, to)
+    return Array.from({ length: Math.abs(to - from) + 1 }, (_, index) => low + index)
+  })
 }
 
 /** UIDs that are handled between two yields to the event loop: most work on so many takes less than 10 ms. */
