@@ -16,7 +16,6 @@ import {
   commit,
   cursorOf,
   knownAt,
-  knownWithin,
   moveCursor,
   quarantine,
   rowsById,
@@ -122,7 +121,7 @@ export async function compareUids(context: FolderContext, exists: number): Promi
  * up without a comparison of UIDs. Returns whether a message vanished that no command of ours took away.
  */
 export async function takeVanished(context: FolderContext): Promise<boolean> {
-  const named = await context.session.takeVanished()
+  const named = context.session.takeVanished()
   if (named.length === 0) return false
   const { exists } = cursorOf(context)
   const known = await knownAt(context, named)
@@ -161,7 +160,7 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
   for (let low = from; low < cursor.uidNext;) {
     await yieldToLoop()
     const end = Math.min(low + width, cursor.uidNext, present[at + step] ?? Infinity)
-    const suspects = await knownWithin(context, low, end - 1)
+    const suspects = await knownAt(context, { from: low, to: end - 1 })
     for (let uid = present[at]; uid !== undefined && uid < end; uid = present[(at += 1)])
       if (!suspects.delete(uid) && !quarantined.has(uid)) unknown.push(uid)
     const gone = new Set(await confirmGone(context, [...suspects.keys()]))
@@ -256,7 +255,7 @@ export async function checkReuse(context: FolderContext, newest: FetchedMessage)
   const from = Math.max(1, cursor.backfillBelow)
   const width = widthOf(from, newest.uid + 1, cursor.exists)
   for (let end = newest.uid; end >= from; end -= width) {
-    const known = await knownWithin(context, Math.max(from, end - width + 1), end)
+    const known = await knownAt(context, { from: Math.max(from, end - width + 1), to: end })
     for (const page of batchesOf(deps, [...known.keys()].reverse())) {
       const { messages } = await readUids(session, page)
       const replaced = await replacedBy(context, messages, known)

@@ -5,7 +5,7 @@
  * without CONDSTORE flags are compared in windows. When the counts do not add up, UIDs are compared, which finds
  * every missed change.
  */
-import { AppError } from '../errors.ts'
+import { AppError, notFound } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import {
   checkReuse,
@@ -89,7 +89,7 @@ function isEmptyAsKnown({ exists, uidNext }: SelectedMailbox, { cursor }: Folder
 
 function requireFolder(state: AccountState, path: string): FolderRecord {
   const folder = state.folderByPath(path)
-  if (folder === null) throw new AppError('not_found', `folder ${path} is invalid`)
+  if (folder === null) throw notFound('folder', path)
   return folder
 }
 

@@ -4,7 +4,7 @@ import { isAppError } from '../errors.ts'
 import type { Session } from './session/index.ts'
 import type { ManyParts, WantedParts } from './types.ts'
 
-/** Messages that lie at these UIDs, by message id. Parts that the server refuses to give so are absent. */
+/** `uids`: by message id. Parts that the server refuses to give in this way are absent. */
 export async function fetchTexts(
   session: Session,
   uids: ReadonlyMap<string, number>,
@@ -16,27 +16,15 @@ export async function fetchTexts(
     const [{ sections } = { sections: [] }] = group
     const messages = new Map(group.map(({ message }) => [uids.get(message.id) ?? 0, message]))
     if (sections.length === 0) continue
-    const read = await fetchTogether(session, messages, sections, maxBytes).catch((error: unknown) => {
+    const read = await session.fetchSections([...messages.keys()], sections, maxBytes).catch((error: unknown) => {
       if (!isAppError(error, 'server_refused') && !isAppError(error, 'not_found')) throw error
-      return new Map<string, never>()
+      return new Map<number, never>()
     })
-    for (const [id, parts] of read) found.set(id, parts)
-  }
-  return found
-}
-
-/** `messages` by UID. */
-export async function fetchTogether(
-  session: Session,
-  messages: ReadonlyMap<number, MessageRecord>,
-  sections: readonly string[],
-  maxBytes: number,
-): Promise<ManyParts> {
-  const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  for (const [uid, parts] of await session.fetchSections([...messages.keys()], sections, maxBytes)) {
-    const message = messages.get(uid)
-    if (message === undefined || parts.size !== sections.length) continue
-    if (areWhole(message, parts, maxBytes)) found.set(message.id, parts)
+    for (const [uid, parts] of read) {
+      const message = messages.get(uid)
+      const isAll = message !== undefined && parts.size === sections.length && areWhole(message, parts, maxBytes)
+      if (isAll) found.set(message.id, parts)
+    }
   }
   return found
 }

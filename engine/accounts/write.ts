@@ -118,10 +118,8 @@ async function byHints(context: FolderContext, all: readonly ReadMessage[]): Pro
   const { uidValidity } = cursorOf(context)
   const idOf = ({ fetched: { uid } }: ReadMessage) =>
     state.hints.arrivals.get({ folderId, uidValidity, uid })?.messageId
-  const rows = await rowsById(
-    context,
-    all.flatMap((read) => idOf(read) ?? []),
-  )
+  const ids = all.flatMap((read) => idOf(read) ?? [])
+  const rows = await rowsById(context, ids)
   return all.map((read) => {
     const row = rows.get(idOf(read) ?? '')
     return row !== undefined && isLikeMail(read.facts, row) ? as(row, read) : read
@@ -190,24 +188,18 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   return new Map(rows.map((row) => [row.id, row]))
 }
 
-/** The placements that the index has in the folder at these UIDs, by UID. */
+/** The placements that the index has in the folder at these UIDs, or from one UID to another, by UID. */
 export async function knownAt(
-  { deps, state, folderId }: FolderContext,
-  uids: readonly number[],
+  context: FolderContext,
+  uids: readonly number[] | { readonly from: number; readonly to: number },
 ): Promise<Map<number, KnownUid>> {
-  const { uidValidity } = cursorOf({ state, folderId })
-  const known = await deps.store.messages.knownAmong(folderId, uidValidity, uids)
-  return new Map(known.map((one) => [one.uid, one]))
-}
-
-/** The same for a range of UIDs, both ends inclusive. */
-export async function knownWithin(
-  { deps, state, folderId }: FolderContext,
-  from: number,
-  to: number,
-): Promise<Map<number, KnownUid>> {
-  const { uidValidity } = cursorOf({ state, folderId })
-  const known = await deps.store.messages.knownUids(folderId, uidValidity, from, to)
+  const { messages } = context.deps.store
+  const { uidValidity } = cursorOf(context)
+  const { folderId } = context
+  const known =
+    'from' in uids
+      ? await messages.knownUids(folderId, uidValidity, uids.from, uids.to)
+      : await messages.knownAmong(folderId, uidValidity, uids)
   return new Map(known.map((one) => [one.uid, one]))
 }
 

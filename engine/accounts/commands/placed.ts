@@ -1,7 +1,6 @@
 /**
- * Shared by the commands: work over the command connection, and work on a placement, in its folder. The command session
- * sees that folder at least as new as the index, and the work is done only under the placement's UIDVALIDITY. A record
- * may be old when the command's turn comes: it is read again.
+ * Shared by the commands: work over the command connection, and work on a placement, in its folder and only under its
+ * UIDVALIDITY. A record may be old when the command's turn comes: it is read again.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { KnownUid, Store } from '../../store/port.ts'
@@ -12,10 +11,8 @@ import { withinTime } from '../../waits.ts'
 import { isUnawaited, isFolderGone, isFolderLost } from '../absent.ts'
 import { reportGone } from '../departures.ts'
 import { busy, notBegun, wasRenewed, type Link, type Priority } from '../link.ts'
-import type { SelectedMailbox } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
 import type { InAccount, SyncContext } from '../write.ts'
-import type { Session } from '../session/index.ts'
 
 export interface LiveAccount {
   readonly state: AccountState
@@ -139,26 +136,6 @@ export async function openFirst({ folderByPath, moved }: AccountState, path: str
   })
 }
 
-/** The highest UID that a NOOP has shown to a session, of its selected folder. */
-const shown = new WeakMap<Session, { readonly place: string; readonly uid: number }>()
-
-/**
- * Selects a folder so that the session sees its mail up to `uid`. A server may report new mail late to a session that
- * has the folder selected already (RFC 3501 §5.2), while the index has it from the watching session: NOOP asks.
- */
-async function selectKnowing(session: Session, path: string, uid: number): Promise<SelectedMailbox> {
-  const wasThere = session.selected?.path === path
-  const selected = await session.select(path)
-  if (!wasThere) return selected
-  const place = `${selected.uidValidity ?? ''} ${path}`
-  const before = shown.get(session)
-  const known = Math.max((selected.uidNext ?? 0) - 1, before?.place === place ? before.uid : 0)
-  if (uid <= known) return selected
-  await session.noop()
-  if (Number.isFinite(uid)) shown.set(session, { place, uid })
-  return selected
-}
-
 export async function currentMessage({ messages }: Store, { accountId, id }: MessageRecord): Promise<MessageRecord> {
   const now = await messages.get(accountId, id)
   if (now === null) throw notFound('message', id)
@@ -221,7 +198,7 @@ export function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
 
 export type CommandContext = Pick<SyncContext, 'state' | 'session'>
 
-type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
+type Place = Pick<Placement, 'path' | 'uidValidity'> & Partial<Pick<Placement, 'uid'>>
 
 /** Marks the folder: where its mail lies is known after a reading. */
 function lost({ state }: CommandContext, { path }: Place, cause?: unknown): AppError {
@@ -233,10 +210,8 @@ function lost({ state }: CommandContext, { path }: Place, cause?: unknown): AppE
  * Selects the folder; `refresh`: also when it is selected already. Rejects with `readAnew` when the folder is gone or
  * has another UIDVALIDITY: the UID may be another message's.
  */
-async function selectPlace(here: CommandContext, at: Place, refresh = false): Promise<void> {
-  const { session } = here
-  const opened = refresh ? session.select(at.path, { refresh }) : selectKnowing(session, at.path, at.uid)
-  const { uidValidity } = await opened.catch((error: unknown) => {
+async function selectPlace(here: CommandContext, at: Place, refresh: boolean): Promise<void> {
+  const { uidValidity } = await here.session.select(at.path, { refresh }).catch((error: unknown) => {
     if (isFolderGone(error)) here.state.absent.reportMissing(at.path)
     throw isFolderLost(error) ? lost(here, at, error) : error
   })
@@ -245,8 +220,8 @@ async function selectPlace(here: CommandContext, at: Place, refresh = false): Pr
 
 /**
  * Works in the placement's folder. null from `work` = the message is not there; `work` is then tried once more after
- * another SELECT, since some servers show new mail only then. With `refresh` the folder is selected again before the
- * first try.
+ * another SELECT. With `refresh`, and for mail that the server may not have shown to this session yet (RFC 3501 §5.2),
+ * the folder is selected again before the first try.
  */
 export async function inPlace<T>(
   here: CommandContext,
@@ -255,9 +230,10 @@ export async function inPlace<T>(
   refresh = false,
 ): Promise<T | null> {
   const tried = (): Promise<T | null> => work().catch((error: unknown) => explain(here, at, error))
-  await selectPlace(here, at, refresh)
+  const isFresh = refresh || (at.uid ?? 0) >= (here.session.selected?.uidNext ?? 0)
+  await selectPlace(here, at, isFresh)
   let done = await tried()
-  if (done === null && !refresh) {
+  if (done === null && !isFresh) {
     await selectPlace(here, at, true)
     done = await tried()
   }

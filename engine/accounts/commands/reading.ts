@@ -12,12 +12,12 @@ import { Readable } from 'node:stream'
 import { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Logger } from '../../observe/log.ts'
-import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
+import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import type { Chunk, FlagsOf, FromWhole } from '../session-types.ts'
-import { areWhole, fetchTogether, statedSize } from '../texts.ts'
+import { areWhole, fetchTexts, statedSize } from '../texts.ts'
 import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
-import { type CommandDeps, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
+import { type CommandDeps, currentMessage, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 import type { Session } from '../session/index.ts'
 import { lastIndexUpTo } from '../session/uids.ts'
 
@@ -35,9 +35,14 @@ export function readCommands(deps: CommandDeps) {
     /** See FetchMany. */
     async fetchMany(accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> {
       const found = new Map<string, ReadonlyMap<string, Buffer>>()
-      for (const group of groupsOf(wanted)) {
-        const read = await unlessRefused(onLink(deps, accountId, (here) => fetchGroup(here, group, maxBytes)))
-        for (const [id, parts] of read ?? []) found.set(id, parts)
+      const placed = wanted.flatMap((one) => one.message.placements.slice(0, 1).map((at) => ({ ...one, at })))
+      for (const group of Map.groupBy(placed, ({ at }) => `${at.folderId} ${at.uidValidity}`).values()) {
+        const [first] = group
+        if (first === undefined) continue
+        const uids = new Map(group.map(({ message, at }) => [message.id, at.uid]))
+        const read = (here: SyncContext): Promise<ManyParts | null> =>
+          inPlace(here, first.at, () => fetchTexts(here.session, uids, group, maxBytes), true)
+        for (const [id, parts] of (await unlessRefused(onLink(deps, accountId, read))) ?? []) found.set(id, parts)
       }
       return found
     },
@@ -65,8 +70,8 @@ export function readCommands(deps: CommandDeps) {
       const { id, cursor } = folder
       if (cursor === null) return noMatches
       const { uidValidity } = cursor
-      const all = { path: folder.path, uidValidity, uid: Infinity }
-      const search = (here: SyncContext) => inPlace(here, all, () => here.session.searchBody(text))
+      const at = { path: folder.path, uidValidity }
+      const search = (here: SyncContext) => inPlace(here, at, () => here.session.searchBody(text), true)
       const uids = (await onLink(deps, folder.accountId, search)) ?? []
       const isFound = (uid: number): boolean => uids[lastIndexUpTo(uids, uid)] === uid
       return {
@@ -116,30 +121,6 @@ async function fetchSections(
   return parts
 }
 
-interface Group {
-  readonly at: Placement
-  readonly sections: readonly string[]
-  readonly messages: Map<number, MessageRecord>
-}
-
-function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
-  const groups = new Map<string, Group>()
-  for (const { message, sections } of wanted) {
-    const [at] = message.placements
-    if (at === undefined || sections.length === 0) continue
-    const key = `${at.folderId} ${at.uidValidity} ${sections.join()}`
-    const group = groups.get(key) ?? { at, sections, messages: new Map<number, MessageRecord>() }
-    groups.set(key, group)
-    group.messages.set(at.uid, message)
-  }
-  return groups.values()
-}
-
-function fetchGroup(here: SyncContext, { at, sections, messages }: Group, maxBytes: number) {
-  const highest = { ...at, uid: Math.max(...messages.keys()) }
-  return inPlace(here, highest, () => fetchTogether(here.session, messages, sections, maxBytes))
-}
-
 /** A stream outlives links and placements: each chunk is read over the link, and from the place, of its time. */
 async function streamSection(deps: CommandDeps, message: MessageRecord, section: string) {
   const { sync } = deps
@@ -161,40 +142,25 @@ async function streamSection(deps: CommandDeps, message: MessageRecord, section:
   return { stream: await streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT), short }
 }
 
-/** Tries each placement of the message until `work` finds it; null from `work` = not there. */
+/** Tries each present placement of the message until `work` finds it; null from `work` = not there. */
 async function atPlacement<T>(
   here: SyncContext,
   message: MessageRecord,
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
-  const tried = new Set<string>()
+  const now = await currentMessage(here.deps.store, message)
   /** Errors of folders that are being read anew, and may hold the message. */
   const anew: AppError[] = []
-
-  async function firstOf(places: readonly Placement[]): Promise<T | null> {
-    for (const place of places.filter((one) => !tried.has(placeKey(one)))) {
-      tried.add(placeKey(place))
-      try {
-        const found = await inPlace(here, place, () => work(place.uid))
-        if (found !== null) return found
-      } catch (error) {
-        if (!isReadAnew(error) || here.session.closed) throw error
-        anew.push(error)
-      }
+  for (const place of now.placements) {
+    try {
+      const found = await inPlace(here, place, () => work(place.uid))
+      if (found !== null) return found
+    } catch (error) {
+      if (!isReadAnew(error) || here.session.closed) throw error
+      anew.push(error)
     }
-    return null
   }
-
-  const known = await firstOf(message.placements)
-  if (known !== null) return known
-  const now = await here.deps.store.messages.get(message.accountId, message.id)
-  const moved = await firstOf(now?.placements ?? [])
-  if (moved !== null) return moved
-  throw anew[0] ?? (await notThere(here, now ?? message))
-}
-
-function placeKey({ folderId, uidValidity, uid }: Placement): string {
-  return `${folderId} ${uidValidity} ${uid}`
+  throw anew[0] ?? (await notThere(here, now))
 }
 
 /** One turn: short for waiting work, long enough to hide the round trips from a fast reader. */

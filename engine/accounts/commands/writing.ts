@@ -101,7 +101,7 @@ export async function appendTo(context: WriteContext, to: FolderRecord, request:
   const { literal, flags, internalDate } = request
   context.touch(to.path)
   return context.session.append(to.path, literal, flags, internalDate).catch((error: unknown) => {
-    throw isAppError(error, 'not_found') ? folderGone(to, error) : error
+    throw isAppError(error, 'not_found') ? notFound('folder', to.path, error) : error
   })
 }
 
@@ -194,7 +194,7 @@ async function transfer(context: WriteContext, { kind, message, at, to }: Transf
   const act = () => inPlace(context, at, () => session[kind](at.uid, to.path))
   if (kind === 'move') context.touch(at.path, [at.uid])
   const placed = await (kind === 'move' ? state.flagsTurn(act) : act()).catch((error: unknown) => {
-    throw isAppError(error, 'not_found') ? folderGone(to, error) : error
+    throw isAppError(error, 'not_found') ? notFound('folder', to.path, error) : error
   })
   if (placed === null) return false
   const { newUid } = placed
@@ -204,9 +204,4 @@ async function transfer(context: WriteContext, { kind, message, at, to }: Transf
     state.hints.arrivals.add({ folderId: to.id, uidValidity, uid: newUid }, hint)
   if (kind === 'move') state.hints.departures.add(at, hint)
   return true
-}
-
-function folderGone(to: FolderRecord, cause: AppError): AppError {
-  const { code, message, details } = notFound('folder', to.path)
-  return new AppError(code, message, { details, cause })
 }
