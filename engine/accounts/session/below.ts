@@ -105,9 +105,6 @@ export async function pourLiteral(wire: Pick<Wire, 'socket' | 'write'>, literal:
 /** Our own deadlines come first: imapflow's inactivity timer never ends. */
 const never = 2 ** 31 - 1
 
-/** Called with a line that could not be parsed. The line is dropped, and may have answered a FETCH. */
-export type OnUnparsed = (line: string) => void
-
 /** Called with the first line of a host that speaks another protocol than IMAP: SMTP, POP3, HTTP. */
 type OnForeign = (line: string) => void
 
@@ -117,7 +114,7 @@ interface LogEntry {
 }
 
 /** imapflow reports lines by its log: `debug` for a line that it has read, `error` for one that it could not parse. */
-function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
+function loggerFor({ onLine, auth, username }: SessionOptions, onForeign: OnForeign) {
   const mask = secretMask(auth, username)
   let greeted = false
   const trace = ({ src, msg = '' }: LogEntry): void => {
@@ -131,12 +128,8 @@ function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnp
     // Every greeting of IMAP is untagged (RFC 9051 §7.1).
     if (!msg.startsWith('*')) onForeign(msg)
   }
-  const unparsed = (entry: LogEntry): void => {
-    hear(entry)
-    if (entry.src === 's') onUnparsed(entry.msg ?? '')
-  }
   const quiet = (): void => undefined
-  return { trace: onLine ? trace : quiet, debug: hear, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
+  return { trace: onLine ? trace : quiet, debug: hear, info: quiet, warn: quiet, error: hear, fatal: quiet }
 }
 
 const notAuthenticated = 1
@@ -158,11 +151,10 @@ const duringLogin: Allowance = { bytes: 1_048_576 }
 export function createWire(
   options: SessionOptions & { readonly mustEncrypt: boolean },
   addresses: readonly CheckedAddress[],
-  onUnparsed: OnUnparsed,
   onForeign: OnForeign,
 ): Wire {
   const { auth } = options
-  const logger = loggerFor(options, onUnparsed, onForeign)
+  const logger = loggerFor(options, onForeign)
   const client = new ImapFlow({
     host: options.server,
     port: options.port,
@@ -186,7 +178,7 @@ export function createWire(
   })
   const wire = client as unknown as Wire
   const exec = wire.exec.bind(wire)
-  const begin = boundInput(wire, options.take, { onLine: (msg) => logger.debug({ src: 's', msg }), onUnparsed })
+  const begin = boundInput(wire, options.take, (msg) => logger.debug({ src: 's', msg }))
   wire.exec = (command, attributes, sent = {}) => {
     begin(sent.allowance ?? duringLogin)
     // Frees the allowance of the command, with its callbacks.
@@ -225,22 +217,21 @@ interface Item extends Frame {
   readonly next: () => void
 }
 
-/** Listeners to the responses that imapflow does not read: to each line, and to each line that could not be parsed. */
-interface Heard {
-  readonly onLine: (line: string) => void
-  readonly onUnparsed: OnUnparsed
-}
-
 /**
  * Reads the server's input within our bounds. imapflow reads greetings, tagged responses, and untagged ones with a
  * status; the other untagged ones are read here, because imapflow would make a second text of each for its log.
  *
  * A response (its lines, and the literals that it announces) draws from the budget of the process before it is read
  * into memory, and holds that share until it has been handled. While the budget has no room, the server is not read.
+ * `onLine` hears each line that is read here.
  *
  * Returns the function that begins a command with its allowance.
  */
-function boundInput(wire: Wire, take: SessionOptions['take'], heard: Heard): (allowance: Allowance) => void {
+function boundInput(
+  wire: Wire,
+  take: SessionOptions['take'],
+  onLine: (line: string) => void,
+): (allowance: Allowance) => void {
   const { streamer } = wire
   const bounds = createBounds(streamer)
   const shares = createShares(streamer, take)
@@ -255,7 +246,7 @@ function boundInput(wire: Wire, take: SessionOptions['take'], heard: Heard): (al
     const isRead = bounds.admits(item)
     if (isRead && isStatus.test(item.payload.toString('latin1', 0, 64)))
       return void push({ ...item, next: () => void rest().then(item.next) })
-    if (isRead) await readUntagged(wire, item, heard)
+    if (isRead && !(await isReadable(wire, item, onLine))) bounds.leftOut()
     await rest()
     item.next()
   }
@@ -286,15 +277,16 @@ function withoutNuls(payload: Buffer): Buffer {
 
 const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 
-/** Drops a response that the parser cannot read. An error of a handler is a fault of ours. */
-async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, onUnparsed }: Heard): Promise<void> {
+/** false = the parser cannot read the response. An error of a handler is a fault of ours. */
+async function isReadable(wire: Wire, { payload, literals }: Item, onLine: (line: string) => void): Promise<boolean> {
   const line = payload.toString('latin1', 0, longestHeard)
   onLine(line)
   const plain = measured(() => parseFetch(payload, literals)) ?? (literals.length > 0 ? null : plainOf(payload))
   const parsed = plain ?? (await parser(payload, { literals: [...literals] }).catch(() => null))
+  if (parsed === null) return false
   try {
-    if (parsed === null) onUnparsed(line)
-    else await wire.getUntaggedHandler(parsed.command ?? '', parsed.attributes)?.(parsed)
+    await wire.getUntaggedHandler(parsed.command ?? '', parsed.attributes)?.(parsed)
+    return true
   } catch (cause) {
     if (isAppError(cause)) throw cause
     const name = line.split(' ', 3).join(' ')
@@ -302,7 +294,7 @@ async function readUntagged(wire: Wire, { payload, literals }: Item, { onLine, o
   }
 }
 
-/** Bytes of a line that the log gets, and that are searched for the UID of an unparsed FETCH. */
+/** Bytes of a line that the log gets. */
 const longestHeard = 640
 const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
 const listed = /^\* (SEARCH|VANISHED)(?: (.*))?$/is

@@ -81,10 +81,12 @@ interface Job {
   readonly seen: Set<number>
   readonly found: FetchedMessage[]
   readonly onRefusal: (said: string) => void
+  /** A response was left out. */
+  isShort: boolean
 }
 
-async function ask(deps: Parts, { send, range, last, seen, found }: Job, form: Form): Promise<void> {
-  const { facts, unparsed } = deps
+async function ask({ facts }: Parts, job: Job, form: Form): Promise<void> {
+  const { send, range, last, seen, found } = job
   const within = last ? () => true : inSet(range)
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
@@ -95,8 +97,9 @@ async function ask(deps: Parts, { send, range, last, seen, found }: Job, form: F
       found.push(message)
     }
   }
+  const leftOut = (): void => void (job.isShort = true)
   const args: Argument[] = [uidSet(range), indexItems(facts, form)]
-  const reply = await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut: unparsed.add })
+  const reply = await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut })
   // Not by RFC822.SIZE, which a server may have in its cache. The caller asks again for messages dropped by mistake.
   const isThere = ({ headers, body }: FetchedMessage): boolean => headers.length > 0 && body?.size !== 0
   if (tellsGone(reply.code)) found.splice(0, found.length, ...found.filter(isThere))
@@ -115,24 +118,18 @@ async function tried(deps: Parts, job: Job, form: Form): Promise<true | 'NO' | '
   }
 }
 
-/** Asks in the full form; after BAD in the plain form, and from then on in that form if it was answered. */
+/**
+ * Asks in the full form; after BAD in the plain form, and from then on in that form if it was answered. Asks once more
+ * without BODYSTRUCTURE, mostly the reason why an answer is invalid or too long.
+ */
 async function fetchPiece(deps: Parts, job: Job): Promise<void> {
-  const { facts, unparsed } = deps
-  unparsed.take()
+  const { facts } = deps
   const outcome = await tried(deps, job, 'full')
   if (outcome === 'BAD' && optionalItems(facts).length > 0 && (await tried(deps, job, 'plain')) === true) {
     facts.refuse('modseq')
     facts.refuse('identity')
   }
-  await fetchUnparsed(deps, job, unparsed.take())
-  unparsed.take()
-}
-
-/** Asks once more without BODYSTRUCTURE, mostly the reason why an answer is invalid or too long. */
-async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Promise<void> {
-  if (uids.length === 0) return
-  const pieces = uids.includes(0) ? [job.range] : splitSet(toSet(uids))
-  for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
+  if (job.isShort) await tried(deps, job, 'bodyless')
 }
 
 interface IndexOptions {
@@ -315,7 +312,7 @@ export function createFetcher(deps: Parts) {
       return deps.line.run(async (send) => {
         const found: FetchedMessage[] = []
         for (const piece of pieces)
-          await fetchPiece(deps, { send, range: piece, last, seen: new Set(), found, onRefusal })
+          await fetchPiece(deps, { send, range: piece, last, seen: new Set(), found, onRefusal, isShort: false })
         return found
       })
     },

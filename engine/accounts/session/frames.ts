@@ -41,8 +41,8 @@ export interface Allowance {
   readonly bytes?: number
   /** Called for each FETCH response beyond `bytes`, which is left out; absent = the connection ends. */
   readonly beyond?: () => void
-  /** Called with the head of an answer (FETCH, LIST …) over its limit; absent = the connection ends. */
-  readonly leftOut?: (head: string) => void
+  /** Called for an answer (FETCH, LIST …) over its limit, where else the connection ends, or that is not readable. */
+  readonly leftOut?: () => void
 }
 
 export const mostMessages = 2_000_000
@@ -111,14 +111,14 @@ function createState(framing: Framing) {
   }
 }
 
-/** The response under way. `literalBytes`: without BODY[section] literals; `leftOut`: head of one over its limit. */
+/** The response under way. `literalBytes`: without BODY[section] literals; `isLeftOut`: it is over its limit. */
 function begun() {
-  return { literals: 0, sections: 0, literalBytes: 0, passed: 0, leftOut: null as string | null }
+  return { literals: 0, sections: 0, literalBytes: 0, passed: 0, isLeftOut: false }
 }
 
 function leaveOut({ allowance, response }: State, head: string, limit: string): void {
   if (!allowance.leftOut || !isAnswer(head)) throw tooLong(head, limit)
-  response.leftOut ??= head
+  response.isLeftOut = true
 }
 
 /** The piece to keep of the literal that begins. */
@@ -145,8 +145,8 @@ function beginLiteral(state: State): void {
   const { framing, response } = state
   const size = framing.literalWaiting
   const { from, to } = windowOf(state, size)
-  const kept = response.leftOut === null ? to - from : 0
-  if (response.leftOut !== null) framing.inputBuffer.splice(1)
+  const kept = response.isLeftOut ? 0 : to - from
+  if (response.isLeftOut) framing.inputBuffer.splice(1)
   framing.literalWaiting = kept
   response.passed += size - kept
   state.literal = { from, size }
@@ -157,7 +157,7 @@ function beginLiteral(state: State): void {
 function endLiteral(state: State, { size, from }: Cut): void {
   const { literals } = state.framing
   const bytes = literals.at(-1)
-  if (state.response.leftOut !== null) literals.splice(0)
+  if (state.response.isLeftOut) literals.splice(0)
   else if (bytes && bytes.length < size) cuts.set(bytes, { from, size })
   state.literal = null
   state.skip = state.skipAfter
@@ -201,7 +201,7 @@ function admits(state: State, { payload, literals }: Frame): boolean {
     throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
   const head = payload.toString('latin1', 0, wordsLength)
   const bytes = payload.length + response.literalBytes
-  const wanted = response.leftOut !== null || isWanted(state, head, bytes)
+  const wanted = response.isLeftOut || isWanted(state, head, bytes)
   const isPlain = literals.length === 0 && isNumbers(head)
   const most = isPlain ? longestNumbers : longestResponse
   const over = (limit: string): void => leaveOut(state, payload.toString('latin1', 0, headLength), limit)
@@ -209,8 +209,8 @@ function admits(state: State, { payload, literals }: Frame): boolean {
   else if (wanted && !isPlain && payload.length > longestWord && isHeavy(payload))
     over(`${mostTokens} words, or ${longestWord} characters in one`)
   state.response = begun()
-  if (response.leftOut !== null) allowance.leftOut?.(response.leftOut)
-  return wanted && response.leftOut === null
+  if (response.isLeftOut) allowance.leftOut?.()
+  return wanted && !response.isLeftOut
 }
 
 export function createBounds(framing: Framing) {
@@ -231,6 +231,8 @@ export function createBounds(framing: Framing) {
     read: (chunk: Buffer): Promise<void> => read(state, chunk),
     /** Whether the ended response, without leading NULs, is to be read. Throws an AppError when it passes a limit. */
     admits: (frame: Frame): boolean => admits(state, frame),
+    /** The response that was to be read is not readable. */
+    leftOut: (): void => state.allowance.leftOut?.(),
   }
 }
 
@@ -245,7 +247,7 @@ function isFetch(head: string): boolean {
 }
 
 function isAnswer(head: string): boolean {
-  return isFetch(head) || /^\* (?:X?LIST|STATUS) /i.test(head)
+  return isFetch(head) || /^\* (?:LIST|STATUS) /i.test(head)
 }
 
 function isNumbers(head: string): boolean {

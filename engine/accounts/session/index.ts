@@ -8,14 +8,13 @@ import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net
 import { withinTime } from '../../waits.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
-import { type Wire, createWire, secretMask, type OnUnparsed } from './below.ts'
+import { type Wire, createWire, secretMask } from './below.ts'
 import { createFetcher } from './fetch.ts'
 import { createIdler, createLine, refusalOf, type Life } from './line.ts'
 import { createMailboxes } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
 import { createNames } from './names.ts'
 import { subscribe } from './notify.ts'
-import { createUnparsed } from './parts.ts'
 import { enableModseqs } from './qresync.ts'
 import { statusText, type StatusText } from './responses.ts'
 import { createSearcher } from './search.ts'
@@ -71,8 +70,7 @@ function watchEnd(wire: Wire, facts: Facts, life: Life, leaving: () => boolean):
  * errors but the last three have closed the session. A socket error is never an unhandled event.
  */
 export async function openSession(options: SessionOptions, signal: AbortSignal) {
-  const unparsed = createUnparsed()
-  const wire = await connect(options, signal, unparsed.add)
+  const wire = await connect(options, signal)
   // imapflow forgets its socket when it closes.
   const { socket } = wire
   const facts = createFacts(wire.capabilities)
@@ -81,7 +79,7 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
   watchEnd(wire, facts, life, () => closing !== null)
   const { commandTimeoutMs, onCommand, names = createNames() } = options
   const line = createLine({ wire, life, commandTimeoutMs, onCommand })
-  const parts = { line, facts, unparsed, names, searcher: createSearcher(facts) }
+  const parts = { line, facts, names, searcher: createSearcher(facts) }
   const idler = createIdler({ wire, life, line, offered: facts.offers('IDLE') })
   const { closed } = life
   return {
@@ -240,7 +238,7 @@ function neverThrow(wire: Wire): void {
  * Connects and logs in within the two deadlines, sends ID, and enables QRESYNC or CONDSTORE. Rejects with an AppError,
  * and leaves nothing open then.
  */
-async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
+async function connect(options: SessionOptions, signal: AbortSignal): Promise<Wire> {
   let made: Wire | null = null
   let bye: StatusText | null = null
   const failed = new AbortController()
@@ -249,7 +247,7 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
     const { server, allowPrivate } = options
     const addresses = await resolveGuarded(server, { allowPrivate, signal: failed.signal })
     const encrypted = { ...options, mustEncrypt: mustEncrypt(options, addresses) }
-    const wire = createWire(encrypted, addresses, onUnparsed, onForeign)
+    const wire = createWire(encrypted, addresses, onForeign)
     made = wire
     if (failed.signal.aborted) wire.close()
     wire.on('error', () => undefined)

@@ -1,6 +1,6 @@
 /**
- * LIST, STATUS, SELECT, CREATE, DELETE. Finds the special use of each mailbox by its attribute (RFC 6154, XLIST), else
- * by its name; no two mailboxes have the same use.
+ * LIST, STATUS, SELECT, CREATE, DELETE. Finds the special use of each mailbox by its attribute (RFC 6154), else by its
+ * name; no two mailboxes have the same use.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { SpecialUse } from '../../store/records.ts'
@@ -106,7 +106,6 @@ async function readList(
 ): Promise<Listed[]> {
   const found = new Map<string, Listed>()
   const statuses = new Map<string, MailboxStatus>()
-  const word = facts.offers('XLIST') && !facts.offers('SPECIAL-USE') ? 'XLIST' : 'LIST'
   const onList: Untagged = ({ attributes = [] }) => {
     const wire = text(attributes[2])
     if (wire === null || wire === '' || wire.length > longestName || /[\r\n\0]/.test(wire)) return
@@ -126,7 +125,7 @@ async function readList(
   const tooMany = new AppError('protocol', `the mailbox has more than ${most} folders (MAILROOM_FOLDERS_MAX)`)
   // Each folder may have a STATUS too, and a server may repeat some.
   const allowance = { responses: 2 * most + spareResponses, tooMany, bytes: mostListBytes, leftOut: () => undefined }
-  await send(word, args, { LIST: onList, XLIST: onList, STATUS: onStatus }, allowance)
+  await send('LIST', args, { LIST: onList, STATUS: onStatus }, allowance)
   if (found.size > most) throw tooMany
   return [...found.values()].map((entry) => {
     const status = statuses.get(entry.path)
@@ -279,13 +278,8 @@ type Listed = Pick<ListedMailbox, 'path' | 'attributes' | 'delimiter'> &
   Partial<Pick<ListedMailbox, 'status' | 'byName'>>
 
 const named = ['\\All', '\\Archive', '\\Drafts', '\\Flagged', '\\Junk', '\\Sent', '\\Trash', '\\Important'] as const
-/** By attribute in lower case, with the names of XLIST. INBOX is recognised by its name alone. */
-const useOf = new Map<string, SpecialUse>([
-  ...named.map((use) => [use.toLowerCase(), use] as const),
-  ['\\allmail', '\\All'],
-  ['\\starred', '\\Flagged'],
-  ['\\spam', '\\Junk'],
-])
+/** By attribute in lower case. INBOX is recognised by its name alone. */
+const useOf = new Map<string, SpecialUse>(named.map((use) => [use.toLowerCase(), use]))
 
 function hasAttribute({ attributes }: Listed, wanted: string): boolean {
   return attributes.some((attribute) => attribute.toLowerCase() === wanted)
