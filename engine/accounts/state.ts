@@ -10,7 +10,7 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { Store, SyncBatch } from '../store/port.ts'
-import type { AccountRecord, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
+import type { AccountRecord, FolderCursor, FolderRecord, MessageRecord, OutboxRecord } from '../store/records.ts'
 import { createExclusive, withinTime } from '../waits.ts'
 import { createMoved } from './dirty-folders.ts'
 import { createAbsent, goneMeanwhile } from './absent.ts'
@@ -141,10 +141,13 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   }
 }
 
-type Applied = Awaited<ReturnType<Store['sync']['apply']>>
+interface Applied extends Awaited<ReturnType<Store['sync']['apply']>> {
+  /** The callbacks of the batch. Some may be stored since an earlier try, and sent by now. */
+  readonly outbox: readonly OutboxRecord[]
+}
 
 async function write(inner: Inner, folderId: string, build: Build): Promise<Applied | null> {
-  const { deps, folders } = inner
+  const { deps, account, folders } = inner
   if (inner.ended !== null) throw inner.ended
   const folder = folders.get(folderId)
   if (folder === undefined) throw goneMeanwhile()
@@ -152,10 +155,14 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<Appl
   if (parts === null) return null
   inner.stampedAt = Math.max(inner.stampedAt, deps.now())
   const batch = await batchOf(inner, folder, parts)
-  const applied = await deps.store.sync.apply(batch)
+  const applied = await deps.store.sync.apply(batch).catch((error: unknown) => {
+    // Some of the callbacks may be stored.
+    deps.listener.stored(account.id, batch.outbox, [])
+    throw error
+  })
   folders.set(folderId, { ...folder, ...applied.folder })
   inner.progressed()
-  return applied
+  return { ...applied, outbox: batch.outbox }
 }
 
 function tell({ deps, account }: Inner, applied: Applied): void {

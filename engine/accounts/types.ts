@@ -131,7 +131,7 @@ export interface ChangeListener {
   planOld(account: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]>
   /** A batch is stored and will be told: reads by `fetchMany` what callbacks of these rows will ask for. */
   readAhead(outbox: readonly OutboxRecord[], messages: readonly MessageRecord[], fetchMany: FetchMany): Promise<void>
-  /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
+  /** A batch was stored, or perhaps a part of it: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
   /** The row to send for a status transition; [] when no webhook asks for it. */
   planStatus(

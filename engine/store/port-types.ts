@@ -220,7 +220,6 @@ export interface SyncBatch {
 
 export interface Applied {
   readonly changes: ChangeRecord[]
-  readonly outbox: OutboxRecord[]
   readonly folder: FolderProgress
   /** Whether the account's completeness has changed. */
   readonly turned: boolean

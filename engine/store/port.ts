@@ -123,6 +123,7 @@ export interface MessageStore extends ReturnType<typeof pickedReads> {
 export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
   /**
    * Returns the changes with their seq, and the folder's progress. Precondition: no other batch of the account runs.
+   * A batch that fails may leave some of its callbacks in the outbox.
    * `lease_lost` when epoch or cursorBefore do not match; then no part of the batch is visible. With MongoDB, when the
    * account is claimed during a batch, the state is that after a crash, and the new owner repeats the batch.
    */

@@ -106,38 +106,6 @@ suite('several writers', needs('mongodb'), () => {
     assert.equal((await mailbox.folder('INBOX')).cursor?.uidNext, 4)
   })
 
-  const ids = (rows: readonly { readonly id: string }[]): string[] => rows.map(({ id }) => id).sort()
-
-  test('one that is overtaken by its own process before the last write: the repeat answers its callbacks', async () => {
-    const mailbox = await createMailbox(store)
-    const batch = await arrivals(mailbox, mailbox.account, [mailbox.added('INBOX', 1), mailbox.added('INBOX', 2)])
-    const hold = holdFirst(proxy, (command) => command['update'] === 'folders')
-    const losing = rejectsWith(other.sync.apply(batch), 'lease_lost')
-    await until('the batch is held', () => hold.held)
-    const owner = await other.accounts.claim(mailbox.account.id)
-    assert(owner)
-    hold.release()
-    await losing
-    const { outbox } = await other.sync.apply({ ...batch, epoch: owner.epoch })
-    assert.deepEqual(ids(outbox), ids(batch.outbox))
-    assert.deepEqual((await other.sync.apply(await mailbox.batch('INBOX', { epoch: owner.epoch }))).outbox, [])
-  })
-
-  test('one that is held before its callbacks while its own process goes on: the repeat answers them', async () => {
-    const mailbox = await createMailbox(store)
-    const batch = await arrivals(mailbox, mailbox.account, [mailbox.added('INBOX', 1)])
-    const hold = holdFirst(proxy, insertsInto('outbox'))
-    const losing = rejectsWith(other.sync.apply(batch), 'lease_lost')
-    await until('the batch is held', () => hold.held)
-    const owner = await other.accounts.claim(mailbox.account.id)
-    assert(owner)
-    const { epoch } = owner
-    assert.deepEqual((await other.sync.apply(await mailbox.batch('Archive', { epoch }))).outbox, [])
-    hold.release()
-    await losing
-    assert.deepEqual(ids((await other.sync.apply({ ...batch, epoch })).outbox), ids(batch.outbox))
-  })
-
   test('one that is held while the account becomes another mailbox leaves no mail of the former one', async () => {
     const mailbox = await createMailbox(store)
     const { id } = mailbox.account

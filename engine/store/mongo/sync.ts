@@ -18,7 +18,7 @@ import type { CountChanges, FolderProgress } from '../folder-counts.ts'
 import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
 import type { Holder } from '../rows.ts'
 import type { Applied, SyncBatch, SyncStore } from '../port.ts'
-import type { ChangeRecord, FolderCounts, FolderCursor, OutboxRecord } from '../records.ts'
+import type { ChangeRecord, FolderCounts, OutboxRecord } from '../records.ts'
 import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally } from './contacts.ts'
 import { insertMissing, shapes } from './documents.ts'
@@ -30,32 +30,17 @@ import { changeMessages, messageDoc, placedFilter, readPlaced } from './messages
 /** Callbacks written at once: each is in memory as a document and as BSON. */
 const outboxStep = 200
 
-/** State of this process between batches. Losing it costs a read, or delays callbacks until the next start. */
-interface Memory {
-  /** By account: ids of callbacks of failed batches. The next batch that succeeds returns them too. */
-  readonly unanswered: Map<string, Set<string>>
-  /** By folder: a cursor whose write had no answer. A batch may find it stored, and is then repeated over it. */
-  readonly uncertain: Map<string, FolderCursor>
-}
-
 const progress = { epoch: 1, cursor: 1, counts: 1, counting: 1, completeAt: 1, messages: 1, unseen: 1 } as const
 
 /** The folder before the batch, or `lease_lost`. Marks its counts as doubtful when the batch changes placements. */
-async function checkedFolder(
-  { collections: { folders } }: MongoContext,
-  { uncertain }: Memory,
-  batch: SyncBatch,
-): Promise<FolderDoc> {
+async function checkedFolder({ collections: { folders } }: MongoContext, batch: SyncBatch): Promise<FolderDoc> {
   const { accountId, folderId, epoch, cursorBefore } = batch
   const here = { _id: folderId, accountId, epoch }
   const writesRows = [batch.added, batch.flagUpdates, batch.vanished].some(({ length }) => length > 0)
   const folder = await (writesRows
     ? folders.findOneAndUpdate(here, { $set: { counting: true } }, { projection: progress, returnDocument: 'before' })
     : folders.findOne(here, { projection: progress }))
-  if (folder === null) throw leaseLost(accountId, epoch)
-  const own = uncertain.get(folderId)
-  const expected = sameCursor(folder.cursor, cursorBefore) || (own !== undefined && sameCursor(folder.cursor, own))
-  if (!expected) throw leaseLost(accountId, epoch)
+  if (folder === null || !sameCursor(folder.cursor, cursorBefore)) throw leaseLost(accountId, epoch)
   return folder
 }
 
@@ -87,12 +72,7 @@ async function updateExisting(
 }
 
 /** Changes collide when an earlier try of the batch, whose answer was lost, wrote some, or when the lease is lost. */
-async function writeChanges(
-  context: MongoContext,
-  memory: Memory,
-  batch: SyncBatch,
-  lastRead: number,
-): Promise<ChangeRecord[]> {
+async function writeChanges(context: MongoContext, batch: SyncBatch, lastRead: number): Promise<ChangeRecord[]> {
   const { accountId } = batch
   const drafts = new Map(batch.changes.map((draft) => [draft.id, draft]))
   let [known, last]: [ReadonlyMap<string, ChangeRecord>, number] = [new Map(), lastRead]
@@ -103,66 +83,29 @@ async function writeChanges(
       const all = new Map([...known, ...fresh.map((change) => [change.id, change] as const)])
       return batch.changes.flatMap(({ id }) => all.get(id) ?? [])
     }
-    await checkedFolder(context, memory, batch)
+    await checkedFolder(context, batch)
     known = await knownChanges(context, accountId, [...drafts.keys()])
     last = await lastSeq(context, accountId)
   }
   throw unavailable(new Error(`an earlier write to the change log of account ${accountId} is still under way`))
 }
 
-function remember({ unanswered }: Memory, { accountId, outbox }: SyncBatch): void {
-  if (outbox.length === 0) return
-  const ids = unanswered.get(accountId) ?? new Set()
-  unanswered.set(accountId, ids)
-  for (const { id } of outbox) ids.add(id)
-}
-
-/** Forgets only ids of this batch: an earlier batch of this process may still run after a new claim. */
-function forget({ unanswered }: Memory, { accountId, outbox }: SyncBatch, repeated: ReadonlySet<string>): void {
-  const ids = unanswered.get(accountId)
-  for (const id of [...repeated, ...outbox.map((row) => row.id)]) ids?.delete(id)
-  if (ids?.size === 0) unanswered.delete(accountId)
-}
-
-async function writeOutbox(
-  { collections: { outbox } }: MongoContext,
-  rows: readonly OutboxRecord[],
-): Promise<OutboxRecord[]> {
-  const news = new Set<string>()
-  for (let start = 0; start < rows.length; start += outboxStep) {
-    const docs = rows.slice(start, start + outboxStep).map(shapes.outbox.doc)
-    for (const { _id } of await insertMissing(outbox, docs)) news.add(_id)
-  }
-  return rows.filter(({ id }) => news.has(id))
-}
-
-/** The new callbacks of the batch, and pending ones of failed batches, by `seq`. */
-async function withEarlier(
-  { collections: { outbox } }: MongoContext,
-  fresh: readonly OutboxRecord[],
-  repeated: ReadonlySet<string>,
-): Promise<OutboxRecord[]> {
-  const news = new Set(fresh.map(({ id }) => id))
-  const earlier = [...repeated].filter((id) => !news.has(id))
-  if (earlier.length === 0) return [...fresh]
-  const rows = outbox.find({ _id: { $in: earlier }, state: 'pending' }, { projection: shapes.outbox.only })
-  return [...fresh, ...(await rows.toArray()).map(shapes.outbox.record)].sort((left, right) => left.seq - right.seq)
+async function writeOutbox({ collections: { outbox } }: MongoContext, rows: readonly OutboxRecord[]): Promise<void> {
+  for (let start = 0; start < rows.length; start += outboxStep)
+    await insertMissing(outbox, rows.slice(start, start + outboxStep).map(shapes.outbox.doc))
 }
 
 /** The last write. Without a match another owner has the lease, or has moved the cursor. */
 async function writeFolder(
   { collections }: MongoContext,
-  { uncertain }: Memory,
-  { accountId, folderId, epoch, cursorAfter }: SyncBatch,
+  { accountId, folderId, epoch }: SyncBatch,
   { cursor, counts }: FolderDoc,
   after: FolderProgress,
 ): Promise<void> {
-  uncertain.set(folderId, cursorAfter)
   const result = await collections.folders.updateOne(
     { _id: folderId, accountId, epoch, cursor, counts },
     { $set: after, $unset: { counting: true as const } },
   )
-  uncertain.delete(folderId)
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
@@ -198,29 +141,24 @@ async function countsAfter(
   return addCounts(counts, changed.get(folderId))
 }
 
-async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
+async function apply(context: MongoContext, batch: SyncBatch): Promise<Applied> {
   // The reads may run together, because the writes compare with their results.
   const [stored, holders, last] = await Promise.all([
-    checkedFolder(context, memory, batch),
+    checkedFolder(context, batch),
     findHolders(context, batch),
     batch.changes.length === 0 ? 0 : lastSeq(context, batch.accountId),
   ])
   const inserted = await writeNewMail(context, batch)
-  const changes = await writeChanges(context, memory, batch, last)
-  const repeated = new Set(memory.unanswered.get(batch.accountId))
-  // Before the write, whose answer may be lost.
-  remember(memory, batch)
-  const fresh = await writeOutbox(context, batch.outbox.map(withSeqOf(changes)))
+  const changes = await writeChanges(context, batch, last)
+  await writeOutbox(context, batch.outbox.map(withSeqOf(changes)))
   const changed = await updateExisting(context, batch, new Set(inserted.map(({ _id }) => _id)), holders)
-  const outbox = await withEarlier(context, fresh, repeated)
   const counts = await countsAfter(context, batch, stored, inserted, changed)
   const folder = progressed(stored, batch.cursorAfter, counts, context.now())
   const turns = (folder.completeAt === null) !== (stored.completeAt === null)
   if (turns && folder.completeAt === null) await markIncomplete(context, batch.accountId, batch.epoch)
-  await writeFolder(context, memory, batch, stored, folder)
+  await writeFolder(context, batch, stored, folder)
   const turned = turns && (folder.completeAt === null || (await completeIfWhole(context, batch.accountId, batch.epoch)))
-  forget(memory, batch, repeated)
-  return { changes, outbox, folder, turned }
+  return { changes, folder, turned }
 }
 
 /**
@@ -241,19 +179,13 @@ async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> 
   await beginCounting(context, folderId)
 }
 
-/**
- * A batch that loses the lease leaves its callbacks to the new owner, which may be this process: its batches may have
- * looked for them before they were written. A removed account has none.
- */
-async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
+/** A batch that loses the lease leaves the rows of a crash, for the new owner: none to a removed account. */
+async function applyOrClear(context: MongoContext, batch: SyncBatch): Promise<Applied> {
   try {
-    return await apply(context, memory, batch)
+    return await apply(context, batch)
   } catch (error) {
     if (!isAppError(error, 'lease_lost')) throw error
-    memory.uncertain.delete(batch.folderId)
-    remember(memory, batch)
-    if (await removeLateWrites(context, batch.accountId)) memory.unanswered.delete(batch.accountId)
-    else await takeBack(context, batch)
+    if (!(await removeLateWrites(context, batch.accountId))) await takeBack(context, batch)
     throw error
   }
 }
@@ -268,9 +200,8 @@ async function leaveSome(context: MongoContext, accountId: string, epoch: number
 }
 
 export function createSync(context: MongoContext, keyed: KeyedCollections): SyncStore {
-  const memory: Memory = { unanswered: new Map(), uncertain: new Map() }
   return {
-    apply: (batch) => applyOrForget(context, memory, batch),
+    apply: (batch) => applyOrClear(context, batch),
     forgetPlacements: async (accountId, epoch, folderId, keepUidValidity, limit) => {
       await checkEpoch(context, accountId, epoch)
       return forgetFolder(context, accountId, folderId, keepUidValidity, limit)

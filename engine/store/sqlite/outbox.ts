@@ -158,11 +158,6 @@ export function deliveryCounts(query: RequeueQuery, stepMs: number): LongRead {
 
 const stepRows = 500
 
-/** Inserts rows with new ids. Returns the inserted rows. */
-export function insertOutbox(sql: Statements, rows: readonly OutboxRecord[]): OutboxRecord[] {
-  return rows.filter((row) => tables.outbox.insertMissing(sql, row))
-}
-
 function pending(sql: Statements, channelId: string, exceptAccounts: readonly string[], limit: number): OutboxRecord[] {
   if (exceptAccounts.length === 0) return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
   const except = new Set(exceptAccounts)

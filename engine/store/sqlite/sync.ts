@@ -23,7 +23,6 @@ import { countContacts } from './contacts.ts'
 import { deleteWhere, type Database } from './database.ts'
 import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
-import { insertOutbox } from './outbox.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
@@ -111,22 +110,20 @@ async function applyInSteps(db: Database, batch: SyncBatch, now: number): Promis
   const steps = await db.read(() => stepsOfBatch(db, batch))
   const applied: Applied[] = []
   for (const step of steps) applied.push(await db.write(() => apply(db, step, now, step === steps.at(-1))))
-  return applied.reduce((all, one) => {
-    return { ...one, changes: [...all.changes, ...one.changes], outbox: [...all.outbox, ...one.outbox] }
-  })
+  return applied.reduce((all, one) => ({ ...one, changes: [...all.changes, ...one.changes] }))
 }
 
 function apply(sql: Statements, step: SyncBatch, now: number, isLast: boolean): Applied {
   const stored = checkedFolder(sql, step)
   const changed = applyToMessages(sql, step, now)
   const changes = insertChanges(sql, step.accountId, step.changes)
-  const outbox = insertOutbox(sql, step.outbox.map(withSeqOf(changes)))
+  for (const row of step.outbox.map(withSeqOf(changes))) tables.outbox.insertMissing(sql, row)
   countContacts(sql, step.accountId, step.contacts)
   const counts = addCounts(stored.counts, changed.get(stored.id))
   const folder = { ...stored, ...(isLast ? progressed(stored, step.cursorAfter, counts, now) : { counts }) }
   tables.folders.save(sql, stored, folder)
   const turns = (folder.completeAt === null) !== (stored.completeAt === null)
-  return { changes, outbox, folder, turned: turns && settle(sql, step.accountId, now) }
+  return { changes, folder, turned: turns && settle(sql, step.accountId, now) }
 }
 
 const stepMessages = 500

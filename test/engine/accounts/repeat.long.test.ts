@@ -10,6 +10,7 @@ import { isAppError, AppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
+import { outboxRecord } from '../../store/contract/records.ts'
 import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Worker, writing } from './stage.ts'
 import { openAccounts, watchingAccounts, type Running } from './running.ts'
 
@@ -215,6 +216,26 @@ test('the same batch twice: same ids, and first stays true', async (t) => {
   assert.equal(once.first, true)
   assert.equal((await stage.told()).length, 1)
   assert.equal((await stage.message('n1')).firstChangeId, once.id)
+})
+
+test('the callbacks of a batch that fails are told, as some may be stored', async (t) => {
+  const fault = failing()
+  const stage = await openStage(t, { wrap: fault.wrap })
+  const row = outboxRecord({ id: 'e'.repeat(24), developerId: stage.account.developerId }, { accountId })
+  const told: string[] = []
+  stage.listener.plan = () => Promise.resolve([row])
+  stage.listener.stored = (_account, rows) => void told.push(...rows.map(({ id }) => id))
+  fill(stage.server, 'INBOX', 1)
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  for (const tries of [1, 2]) {
+    fault.arm(1, 'updated')
+    await assert.rejects(worker.catchUp('INBOX'), (error) => isAppError(error, 'store_unavailable'))
+    assert.deepEqual(told, Array(tries).fill(row.id))
+  }
+  await worker.catchUp('INBOX')
+  assert.deepEqual(told, Array(3).fill(row.id))
 })
 
 test('a second owner: the first one is refused and writes nothing', async (t) => {

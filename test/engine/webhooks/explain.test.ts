@@ -154,12 +154,13 @@ async function tell(
 ): Promise<void> {
   const folder = await rig.store.folders.byPath(account.id, 'INBOX')
   assert.ok(folder?.cursor)
-  const applied = await rig.store.sync.apply({
+  const outbox = await running.webhooks.plan(account, [{ change, message }], (path) => path)
+  const { changes } = await rig.store.sync.apply({
     ...emptyBatch(account, folder.id, folder.cursor),
     changes: [change],
-    outbox: await running.webhooks.plan(account, [{ change, message }], (path) => path),
+    outbox,
   })
-  running.webhooks.stored(account.id, applied.outbox, applied.changes)
+  running.webhooks.stored(account.id, outbox, changes)
 }
 
 suite('the switches of a webhook', () => {

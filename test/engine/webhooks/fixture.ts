@@ -224,6 +224,7 @@ export async function arrive(
     const message = messageOf(account, arrival, uid, webhooks === null ? null : id)
     return { change: changeOf(account, message, arrival, id), message }
   })
+  const outbox = (await webhooks?.plan(account, planned, (path) => path)) ?? []
   const applied = await store.sync.apply({
     accountId: account.id,
     epoch: account.epoch,
@@ -242,11 +243,11 @@ export async function arrive(
     vanishedAt: 0,
     reported: [],
     changes: webhooks === null ? [] : planned.map(({ change }) => change),
-    outbox: (await webhooks?.plan(account, planned, (path) => path)) ?? [],
+    outbox,
     contacts: [],
   })
-  webhooks?.stored(account.id, applied.outbox, applied.changes)
-  return { messages: planned.map(({ message }) => message), rows: applied.outbox }
+  webhooks?.stored(account.id, outbox, applied.changes)
+  return { messages: planned.map(({ message }) => message), rows: outbox }
 }
 
 function placementOf(message: MessageRecord): Placement {

@@ -112,7 +112,7 @@ suite('arrival, dry run and explain', () => {
           changes: [change],
           outbox: planned,
         })
-        running.webhooks.stored(account.id, applied.outbox, applied.changes)
+        running.webhooks.stored(account.id, planned, applied.changes)
         const sent = await wasSent(webhook.id)
         outcomes[sent ? 'sent' : 'not'] += 1
 
