@@ -28,9 +28,18 @@ export async function refuseUnfinished(facts: Facts, name: string): Promise<void
   throw new AppError('conflict', words)
 }
 
-/** AppError `bad_request`, one line, when a newer Mailroom made the store. */
-export function refuseNewer(name: string, version: number, known: number): void {
-  if (version <= known) return
-  const words = `${name} has schema version ${version}, newer than the ${known} this Mailroom knows: use a newer Mailroom`
-  throw new AppError('bad_request', words, { details: { version, known } })
+/** AppError `bad_request`, one line, when a newer Mailroom made the store, or one before commit 6e85fa0. */
+export function checkVersion(
+  name: string,
+  version: number,
+  known: { readonly oldest: number; readonly newest: number },
+) {
+  if (version >= known.oldest && version <= known.newest) return
+  const words =
+    version > known.newest
+      ? `newer than the ${known.newest} this Mailroom knows: use a newer Mailroom`
+      : `older than the ${known.oldest} this Mailroom knows: start the Mailroom of commit 6e85fa0 on it once, then this one`
+  throw new AppError('bad_request', `${name} has schema version ${version}, ${words}`, {
+    details: { version, ...known },
+  })
 }

@@ -12,7 +12,7 @@ import { MongoClient, type Db, type Document } from 'mongodb'
 import { migrations as mongoMigrations } from '../../engine/store/mongo/schema.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { migrations } from '../../engine/store/sqlite/schema.ts'
+import { migrations, newest, oldest } from '../../engine/store/sqlite/schema.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { outboxRecord, webhookRecord } from '../store/contract/records.ts'
 import { testDatabase, type TestDatabase } from '../store/mongo-server.ts'
@@ -28,8 +28,8 @@ const recipients = 2500
 const isWide = (index: number): boolean => index % 200 === 7
 
 /**
- * The store of test/store with two pages of contacts for MongoDB, and with messages that earlier migrations are about:
- * flagged \Deleted, and to thousands of people. All folders of the second account are complete.
+ * The store of test/store with two pages of contacts for MongoDB, and with messages to thousands of people. All folders
+ * of the second account are complete.
  */
 function olderStore(): OldStore {
   const old = oldStore(2100)
@@ -41,24 +41,20 @@ function olderStore(): OldStore {
       return folder.accountId === second ? { ...folder, cursor: { ...folder.cursor, backfillBelow: 0 } } : folder
     }),
     messages: old.messages.slice(0, messages).map((message, index) => {
-      const placements = message.placements.map((place) => ({ ...place, flags: [...place.flags, '\\Deleted'] }))
-      const addresses = isWide(index) ? { ...message.addresses, to } : message.addresses
-      return { ...message, addresses, placements: index % 2 === 0 ? placements : message.placements }
+      return isWide(index) ? { ...message, addresses: { ...message.addresses, to } } : message
     }),
   }
 }
 
-/** The keys of the message before key `d`, and before the limit of address keys. */
+/** The keys of the message before the limit of address keys. */
 function olderKeys(message: OldStore['messages'][number]): string[] {
-  return messageKeys(message, Infinity).filter((key) => key !== 'd')
+  return messageKeys(message, Infinity)
 }
 
 suite('kill -9 of a migration of SQLite', { timeout: 300_000 }, () => {
   const directory = mkdtempSync(join(tmpdir(), 'mr-kills-'))
   const old = join(directory, 'old.sqlite')
   const path = join(directory, 'mailroom.sqlite')
-  /** The version before messages flagged \Deleted had their key. */
-  const oldVersion = 12
   /** Each migration prints its number when it is done; all are one transaction. */
   const program = `
 const { createSqliteStore } = ${imported('engine/store/sqlite/index.ts')}
@@ -79,10 +75,10 @@ await store.close()`
     writeSqlite(old, store)
     const database = new DatabaseSync(old)
     const insert = database.prepare('INSERT OR IGNORE INTO message_keys VALUES (?, ?, ?, ?)')
-    database.exec("BEGIN; DELETE FROM message_keys WHERE key = 'd'")
+    database.exec('BEGIN')
     for (const message of store.messages)
       for (const key of olderKeys(message)) insert.run(message.accountId, key, message.sentAt, message.id)
-    database.exec(`COMMIT; PRAGMA user_version = ${oldVersion}`)
+    database.exec('COMMIT')
     database.close()
   })
   after(() => rmSync(directory, { recursive: true }))
@@ -115,7 +111,7 @@ await store.close()`
     const database = openDatabase(path, 'off', 2000)
     let before = contents()
     for (const [index, step] of migrations.entries()) {
-      if (index < oldVersion || step === '') continue
+      if (step === '') continue
       if (typeof step === 'string') database.script(step)
       else step(database)
       const then = contents()
@@ -130,9 +126,9 @@ await store.close()`
     await killSpread(manyKills, async (moment) => {
       putBack()
       const ended = await runAndKill(program, moment)
-      const underWay = ended.underWay && version() === oldVersion
+      const underWay = ended.underWay && version() === oldest.version
       await (await createSqliteStore({ path, sync: 'off' })).close()
-      assert.equal(version(), migrations.length)
+      assert.equal(version(), newest)
       const now = contents()
       // The first start is not killed.
       assert.deepEqual(now, (whole ??= now))
@@ -144,14 +140,8 @@ await store.close()`
 /** Collections of MongoDB in which migrations change rows. */
 const changed = ['accounts', 'folders', 'messages', 'contacts', 'webhooks', 'outbox'] as const
 
-/** Indexes of the first version that migrations drop. */
-const oldIndexes = {
-  messages: [
-    { name: 'messages_by_message_id', key: { accountId: 1, emailMessageId: 1 } },
-    { name: 'messages_by_hosted_id', key: { accountId: 1, hostedMessageId: 1 } },
-  ],
-  contacts: [{ name: 'contacts_of_account', key: { 'byAccount.accountId': 1 } }],
-}
+/** The index of older contacts that a migration drops. */
+const oldIndex = { name: 'contacts_of_account', key: { 'byAccount.accountId': 1 } } as const
 
 /** Application-level webhooks and those of a user, with callbacks of both: without slots. */
 function hooksOf({ developer, user }: OldStore): Record<'webhooks' | 'outbox', Document[]> {
@@ -167,6 +157,9 @@ function hooksOf({ developer, user }: OldStore): Record<'webhooks' | 'outbox', D
 }
 
 suite('kill -9 of a migration of MongoDB', { timeout: 300_000, ...needs('mongodb') }, () => {
+  /** Of commit 6e85fa0. */
+  const oldVersion = 3
+  const newVersion = oldVersion + mongoMigrations.length
   let database: TestDatabase
   let client: MongoClient
   let db: Db
@@ -186,8 +179,8 @@ suite('kill -9 of a migration of MongoDB', { timeout: 300_000, ...needs('mongodb
       await db.collection(name).deleteMany({})
       await db.collection(name).insertMany(older[name])
     }
-    for (const [name, some] of Object.entries(oldIndexes)) await db.collection(name).createIndexes(some)
-    await db.collection('meta').updateOne({ _id: 'schema' as never }, { $set: { version: 1 } })
+    await db.collection('contacts').createIndexes([oldIndex])
+    await db.collection('meta').updateOne({ _id: 'schema' as never }, { $set: { version: oldVersion } })
   }
 
   async function version(): Promise<number> {
@@ -236,16 +229,16 @@ suite('kill -9 of a migration of MongoDB', { timeout: 300_000, ...needs('mongodb
 const { createMongoStore } = ${imported('engine/store/mongo/index.ts')}
 const { silentLogger } = ${imported('engine/observe/log.ts')}
 const info = ({ step, version }, text) => {
-  if (text === 'database migrated') console.log(version > ${mongoMigrations.length} ? '${doneLine}' : step)
+  if (text === 'database migrated') console.log(version === ${newVersion} ? '${doneLine}' : step)
 }
 await (await createMongoStore({ log: { ...silentLogger, info }, ...${JSON.stringify(options)} })).close()`
     let whole: Record<string, Document[]> | null = null
     await killSpread(fewKills, async (moment) => {
       await putBack()
       const ended = await runAndKill(program, moment)
-      const underWay = ended.underWay && (await version()) <= mongoMigrations.length
+      const underWay = ended.underWay && (await version()) < newVersion
       await (await database.open()).close()
-      assert.equal(await version(), mongoMigrations.length + 1)
+      assert.equal(await version(), newVersion)
       const now = await contents()
       // The first start is not killed.
       assert.deepEqual(now, (whole ??= now))

@@ -9,10 +9,10 @@ import { contactId, folderId, messageId } from '../../engine/store/ids.ts'
 import { messageDoc } from '../../engine/store/mongo/messages.ts'
 import type { AccountRecord, MessageRecord, Placement } from '../../engine/store/records.ts'
 import { foldCase, freshCursor, messageKeys, newMessage } from '../../engine/store/rows.ts'
-import { migrations } from '../../engine/store/sqlite/schema.ts'
+import { oldest } from '../../engine/store/sqlite/schema.ts'
 import { accountRecord, developerRecord, epochStart, messageFacts, userRecord } from './contract/records.ts'
 
-const versions = { sqlite: 13, mongodb: 3 }
+const mongoVersion = 3
 
 export type OldStore = ReturnType<typeof oldStore>
 
@@ -93,7 +93,12 @@ export function contactsOf({ contacts, accounts }: OldStore, accountIds: readonl
 
 export function writeSqlite(path: string, { developer, user, accounts, folders, messages, contacts }: OldStore): void {
   const database = new DatabaseSync(path)
-  for (const step of migrations.slice(0, versions.sqlite)) database.exec(String(step))
+  database.exec(oldest.script)
+  // Unused by then, and not in the schema of a new file.
+  database.exec(`CREATE TABLE mail_versions (account_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+    ALTER TABLE messages ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX contacts_of_user ON contacts (user_id, id);
+    CREATE INDEX calls_of_user ON calls (developer_id, user_id, at, id)`)
   const into = (table: string, row: Readonly<Record<string, string | number | null>>): void => {
     const names = Object.keys(row)
     database
@@ -131,7 +136,7 @@ export function writeSqlite(path: string, { developer, user, accounts, folders, 
     const sums = { total_count: totalCount, direct_count: directCount, indirect_count: indirectCount }
     into('contacts', { id, user_id: userId, ...sums, search_key: foldCase(`${name}\n${email}`), ...doc(contact) })
   }
-  database.exec(`COMMIT; PRAGMA user_version = ${versions.sqlite}`)
+  database.exec(`COMMIT; PRAGMA user_version = ${oldest.version}`)
   database.close()
 }
 
@@ -165,5 +170,5 @@ export async function writeMongo(db: Db, { developer, user, accounts, folders, m
     }),
   )
   await db.collection('contacts').createIndexes([{ key: { 'byAccount.accountId': 1 }, name: 'contacts_of_account' }])
-  await db.collection<{ _id: string }>('meta').insertOne({ _id: 'schema', version: versions.mongodb } as never)
+  await db.collection<{ _id: string }>('meta').insertOne({ _id: 'schema', version: mongoVersion } as never)
 }

@@ -13,7 +13,7 @@ import type { MessageRecord } from '../../engine/store/records.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { migrations } from '../../engine/store/sqlite/schema.ts'
+import { newest, oldest } from '../../engine/store/sqlite/schema.ts'
 import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, developerRecord, userRecord } from './contract/records.ts'
 import { sqliteFiles } from './sqlite-files.ts'
@@ -31,18 +31,24 @@ describe('the file', () => {
     })
   })
 
-  test('of a newer schema is refused with one line, and left as it is', async () => {
-    const path = newPath()
-    await withStore(path, (store) => store.ping())
-    const newer = migrations.length + 1
-    const database = new DatabaseSync(path)
-    database.exec(`PRAGMA user_version = ${newer}`)
-    const opened = createSqliteStore({ path, sync: 'off' })
-    await rejectsWith(opened, 'bad_request')
-    await assert.rejects(opened, (error: Error) => error.message.includes(path) && !error.message.includes('\n'))
-    assert.equal(database.prepare('PRAGMA user_version').get()?.['user_version'], newer)
-    database.close()
-  })
+  for (const [what, version, hint] of [
+    ['newer', newest + 1, 'use a newer Mailroom'],
+    ['too old a', oldest.version - 1, '6e85fa0'],
+  ] as const) {
+    test(`of ${what} schema is refused with one line, and left as it is`, async () => {
+      const path = newPath()
+      await withStore(path, (store) => store.ping())
+      const database = new DatabaseSync(path)
+      database.exec(`PRAGMA user_version = ${version}`)
+      const opened = createSqliteStore({ path, sync: 'off' })
+      await rejectsWith(opened, 'bad_request')
+      await assert.rejects(opened, ({ message }: Error) => {
+        return message.includes(path) && message.includes(hint) && !message.includes('\n')
+      })
+      assert.equal(database.prepare('PRAGMA user_version').get()?.['user_version'], version)
+      database.close()
+    })
+  }
 
   test('that cannot be opened is store_unavailable', async () => {
     await rejectsWith(

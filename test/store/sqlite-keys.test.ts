@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { migrations } from '../../engine/store/sqlite/schema.ts'
+import { oldest } from '../../engine/store/sqlite/schema.ts'
 import { noAddresses } from '../support/records.ts'
 import { createMailbox } from './contract/mailbox.ts'
 import { epochStart, messageFacts } from './contract/records.ts'
@@ -47,11 +47,11 @@ test('a file of an older schema has the path of a call once', async (t) => {
   const [developerId, called] = ['d'.repeat(24), `/lite/users/${'x'.repeat(2000)}`]
   const call = { developerId, userId: null, at: epochStart, method: 'GET', status: 200, durationMs: 1 }
   const old = new DatabaseSync(path)
-  for (const step of migrations.slice(0, 8)) old.exec(String(step))
+  old.exec(oldest.script)
   old
     .prepare('INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
     .run('a', developerId, '', epochStart, 'GET', called, 200, JSON.stringify({ ...call, id: 'a', path: called }))
-  old.exec('PRAGMA user_version = 8')
+  old.exec(`PRAGMA user_version = ${oldest.version}`)
   old.close()
   const store = await createSqliteStore({ path, sync: 'off' })
   await store.calls.append([

@@ -68,7 +68,7 @@ export interface Connection {
 
 /**
  * Connects, waiting for a database that is away, and brings collections, indexes and schema up to date. AppError
- * `bad_request` when the URI is malformed, the login is rejected, the schema is newer or the source of a copy is no
+ * `bad_request` when the URI is malformed, the login is rejected, the schema is unknown or the source of a copy is no
  * store; `conflict` when a copy into the database or a removal in the source is unfinished, or patience with another
  * process ends; `shutting_down` when `signal` aborts.
  */

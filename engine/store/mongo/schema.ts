@@ -9,7 +9,7 @@
 import type { Db, IndexDescription } from 'mongodb'
 import type { Logger } from '../../observe/log.ts'
 import { splitContact } from '../contacts.ts'
-import { refuseNewer, type FactName, type Facts } from '../facts.ts'
+import { checkVersion, type FactName, type Facts } from '../facts.ts'
 import { noCounts } from '../folder-counts.ts'
 import { areWide, messageKeys, mostAddressKeys } from '../rows.ts'
 import { sharedSlot, slotOf } from '../slots.ts'
@@ -162,25 +162,16 @@ export interface Migration {
   up(db: Db): Promise<void>
 }
 
-/** Migration n leads from version n + 1 to n + 2. Version 1 is an empty database with its indexes. */
+/** The schema of commit 6e85fa0. */
+const oldest = 3
+
+/** Migration n leads from version 3 + n to 4 + n. */
 export const migrations: readonly Migration[] = [
-  { name: 'indexes whose place others have taken', up: (db) => dropIndexes(db, replaced) },
-  { name: 'key of messages that are flagged \\Deleted', up: addDeletedKeys },
   { name: 'counts of folders, and whether each is complete', up: addFolderFacts },
   { name: 'contacts by email account', up: splitContacts },
   { name: 'slots of accounts, webhooks and callbacks', up: addSlots },
   { name: 'folded keys of messages to thousands of people', up: foldKeys },
 ]
-
-const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
-
-/** Adds key `d` to each message with a placement flagged \Deleted. */
-async function addDeletedKeys(db: Db): Promise<void> {
-  const flagged = { live: true, 'placements.flags': '\\Deleted', keys: { $ne: 'd' } }
-  await db
-    .collection<{ keys: string[]; v: number }>('messages')
-    .updateMany(flagged, { $push: { keys: 'd' }, $inc: { v: 1 } })
-}
 
 const rowsAtOnce = 200
 
@@ -211,7 +202,7 @@ async function splitContacts(db: Db): Promise<void> {
     const old = { _id: { $gt: after }, accountId: { $exists: false } }
     const docs = await contacts.find(old).sort({ _id: 1 }).limit(rowsAtOnce).toArray()
     const last = docs.at(-1)
-    if (last === undefined) return dropIndexes(db, { contacts: summedIndexes })
+    if (last === undefined) return dropIndexes(db, 'contacts', summedIndexes)
     const owners = await accounts
       .find({ userId: { $in: [...new Set(docs.map(({ userId }) => userId))] } }, { projection: { userId: 1 } })
       .sort({ createdAt: -1, _id: -1 })
@@ -263,30 +254,29 @@ async function addSlotsOf(
 
 const indexMissing = new Set([26, 27])
 
-async function dropIndexes(db: Db, names: Readonly<Record<string, readonly string[]>>): Promise<void> {
-  for (const [collection, indexes] of Object.entries(names)) {
-    for (const index of indexes) {
-      try {
-        await db.collection(collection).dropIndex(index)
-      } catch (error) {
+async function dropIndexes(db: Db, collection: CollectionName, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await db
+      .collection(collection)
+      .dropIndex(name)
+      .catch((error: unknown) => {
         if (!hasCode(error, indexMissing)) throw error
-      }
-    }
+      })
   }
 }
 
-/** Brings the schema up to date. AppError `bad_request`, one line, when it is that of a newer Mailroom. */
+/** Brings the schema up to date. AppError `bad_request`, one line, when this Mailroom does not know it. */
 export async function migrate(
   db: Db,
   { collections }: { readonly collections: Collections },
   log: Logger,
   steps: readonly Migration[] = migrations,
 ): Promise<void> {
-  const newest = steps.length + 1
+  const newest = oldest + steps.length
   const stored = await collections.meta.findOne({ _id: 'schema' })
   const version = typeof stored?.version === 'number' ? stored.version : newest
-  refuseNewer('the database', version, newest)
-  for (const [offset, step] of steps.slice(version - 1).entries()) {
+  checkVersion('the database', version, { oldest, newest })
+  for (const [offset, step] of steps.slice(version - oldest).entries()) {
     const started = performance.now()
     await step.up(db)
     await setVersion(collections, version + offset + 1)
@@ -304,7 +294,7 @@ async function setVersion({ meta }: Collections, version: number): Promise<void>
 /** Whether the schema is up to date, or newer. */
 export async function isCurrent({ meta }: Collections): Promise<boolean> {
   const stored = await meta.findOne({ _id: 'schema' })
-  return typeof stored?.version === 'number' && stored.version > migrations.length
+  return typeof stored?.version === 'number' && stored.version >= oldest + migrations.length
 }
 
 /** Whether a Mailroom has ever used the database. Writes nothing. */

@@ -4,10 +4,9 @@
  */
 import { DatabaseSync, backup } from 'node:sqlite'
 import { AppError } from '../../errors.ts'
-import { refuseNewer } from '../facts.ts'
 import type { AccountRecord, ConnectTokenRecord, DeveloperRecord } from '../records.ts'
 import { keepPrivate, storeError } from './file.ts'
-import { migrations } from './schema.ts'
+import { checkSchema } from './schema.ts'
 
 /** Pages of one step; the event loop runs between steps. */
 const pagesAtOnce = 500
@@ -32,7 +31,7 @@ export type StoreOwner = Pick<DeveloperRecord, 'id' | 'sealedSecret'>
 
 /**
  * Returns the owner of the store in the file; null = the store has no developer yet. AppError `bad_request`, with
- * `name` for the file, when the file is no complete store, or a newer Mailroom's. The file is opened for writing, so
+ * `name` for the file, when the file is no complete store, or its schema is unknown. The file is opened for writing, so
  * that its -wal is merged into it.
  */
 export function inspectFile(path: string, name = path): StoreOwner | null {
@@ -40,7 +39,7 @@ export function inspectFile(path: string, name = path): StoreOwner | null {
   try {
     using db = new DatabaseSync(path)
     const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version'])
-    refuseNewer(name, version, migrations.length)
+    if (version > 0) checkSchema(name, version)
     const check = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
     if (check !== 'ok') throw unfit(`is damaged: ${String(check)}`)
     const tables = db.prepare(

@@ -14,7 +14,7 @@ import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { migrate, migrations, openFacts, probeWrite } from './schema.ts'
+import { migrate, newest, openFacts, probeWrite } from './schema.ts'
 import { createSync, expireChanges, lastSeq } from './sync.ts'
 
 export interface SqliteOptions {
@@ -30,7 +30,7 @@ export interface SqliteOptions {
 
 /**
  * Opens the file and brings its schema up to date. AppError `store_unavailable` when the file cannot be opened,
- * `bad_request` when a newer Mailroom made it, `conflict` when the copy into it is unfinished.
+ * `bad_request` when this Mailroom does not know its schema, `conflict` when the copy into it is unfinished.
  */
 export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2000 }: SqliteOptions): Promise<Store> {
   const db = openDatabase(path, sync, busyMs)
@@ -56,9 +56,9 @@ const patienceMs = 5000
 export async function openOperators(path: string): Promise<Pick<Store, 'operators' | 'audit' | 'close'>> {
   const db = openDatabase(path, 'full', patienceMs)
   const version = db.number('PRAGMA user_version')
-  if (version !== migrations.length) {
+  if (version !== newest) {
     await db.close()
-    const words = `${path} has schema version ${version}, not ${migrations.length}: start the service of this version once`
+    const words = `${path} has schema version ${version}, not ${newest}: start the service of this version once`
     throw new AppError('bad_request', words)
   }
   const { operators, audit } = createAggregates(openKeyedCollections(db, Date.now), () => Promise.resolve())

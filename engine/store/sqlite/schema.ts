@@ -1,10 +1,10 @@
 /**
- * The schema, as migrations that PRAGMA user_version counts, and the facts of the file. A released migration is never
- * edited. `doc` is the whole record as JSON; the other columns are for indexes. A missing account, user or webhook is
- * '' in a column, since `=` does not find NULL.
+ * The schema of commit 6e85fa0, the migrations since, which PRAGMA user_version counts, and the facts of the file. A
+ * released migration is never edited. `doc` is the whole record as JSON; the other columns are for indexes. A missing
+ * account, user or webhook is '' in a column, since `=` does not find NULL.
  */
 import { splitContact, type SummedContact } from '../contacts.ts'
-import { refuseNewer, type Facts } from '../facts.ts'
+import { checkVersion, type Facts } from '../facts.ts'
 import type { MessageRecord } from '../records.ts'
 import { areWide, foldCase, messageKeys } from '../rows.ts'
 import type { Database } from './database.ts'
@@ -24,9 +24,14 @@ CREATE INDEX addresses_of_user ON user_addresses (user_id, account_id);
 
 CREATE TABLE accounts (
   id TEXT PRIMARY KEY, user_id TEXT NOT NULL, label TEXT NOT NULL, status TEXT NOT NULL, epoch INTEGER NOT NULL,
-  created_at INTEGER NOT NULL, doc TEXT NOT NULL, UNIQUE (user_id, label));
+  created_at INTEGER NOT NULL, developer_id TEXT NOT NULL, server TEXT NOT NULL, email_key TEXT NOT NULL,
+  condition TEXT NOT NULL, since INTEGER NOT NULL, doc TEXT NOT NULL, UNIQUE (user_id, label));
 CREATE INDEX accounts_of_user ON accounts (user_id, created_at, id);
 CREATE INDEX accounts_by_status ON accounts (user_id, status, created_at, id);
+-- for operators: covering indexes
+CREATE INDEX accounts_of_server ON accounts (server, since, id, condition, developer_id, label, email_key);
+CREATE INDEX accounts_of_developer ON accounts (developer_id, since, id, condition, server);
+CREATE INDEX accounts_by_condition ON accounts (since, id, condition, server, developer_id, label, email_key);
 
 CREATE TABLE tokens (
   token TEXT PRIMARY KEY, developer_id TEXT NOT NULL, user_id TEXT NOT NULL, account_id TEXT NOT NULL,
@@ -34,6 +39,7 @@ CREATE TABLE tokens (
 CREATE INDEX tokens_of_developer ON tokens (developer_id, created_at, token);
 CREATE INDEX tokens_of_user ON tokens (user_id, created_at, token);
 CREATE INDEX tokens_of_account ON tokens (account_id, created_at, token);
+CREATE INDEX tokens_by_expiry ON tokens (json_extract(doc, '$.expiresAt'));
 
 CREATE TABLE providers (
   developer_id TEXT NOT NULL, consumer_key TEXT NOT NULL, created_at INTEGER NOT NULL, doc TEXT NOT NULL,
@@ -48,9 +54,10 @@ CREATE INDEX nonces_by_expiry ON nonces (expires_at);
 CREATE TABLE calls (
   id TEXT PRIMARY KEY, developer_id TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL, method TEXT NOT NULL,
   path TEXT NOT NULL, status INTEGER NOT NULL, doc TEXT NOT NULL);
-CREATE INDEX calls_of_developer ON calls (developer_id, at, id);
-CREATE INDEX calls_of_user ON calls (developer_id, user_id, at, id);
 CREATE INDEX calls_by_age ON calls (at);
+
+CREATE TABLE operators (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, doc TEXT NOT NULL);
+CREATE TABLE settings (id TEXT PRIMARY KEY, doc TEXT NOT NULL);
 `
 
 const mail = `
@@ -70,7 +77,7 @@ CREATE INDEX messages_by_hosted_id ON messages (account_id, hosted_message_id, l
 CREATE INDEX messages_gone ON messages (account_id, gone_at, id) WHERE gone_at IS NOT NULL;
 CREATE TABLE placements (
   folder_id TEXT NOT NULL, uid_validity TEXT NOT NULL, uid INTEGER NOT NULL, message_id TEXT NOT NULL, flags TEXT NOT NULL,
-  modseq TEXT NOT NULL, rev INTEGER NOT NULL, PRIMARY KEY (folder_id, uid_validity, uid)) WITHOUT ROWID;
+  modseq TEXT NOT NULL, rev INTEGER NOT NULL, generation INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (folder_id, uid_validity, uid)) WITHOUT ROWID;
 -- the keys of live messages, see rows.ts
 CREATE TABLE message_keys (
   account_id TEXT NOT NULL, key TEXT NOT NULL, sent_at INTEGER NOT NULL, message_id TEXT NOT NULL,
@@ -85,13 +92,8 @@ CREATE INDEX changes_by_age ON changes (at);
 CREATE TABLE contacts (
   id TEXT PRIMARY KEY, user_id TEXT NOT NULL, total_count INTEGER NOT NULL, direct_count INTEGER NOT NULL,
   indirect_count INTEGER NOT NULL, search_key TEXT NOT NULL, doc TEXT NOT NULL);
-CREATE INDEX contacts_by_total ON contacts (user_id, total_count, id);
-CREATE INDEX contacts_by_direct ON contacts (user_id, direct_count, id);
-CREATE INDEX contacts_by_indirect ON contacts (user_id, indirect_count, id);
--- which deltas have been counted
-CREATE TABLE contact_marks (
-  account_id TEXT NOT NULL, contact_id TEXT NOT NULL, key TEXT NOT NULL,
-  PRIMARY KEY (account_id, contact_id, key)) WITHOUT ROWID;
+-- which messages have been counted
+CREATE TABLE contact_marks (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key)) WITHOUT ROWID;
 `
 
 const callbacks = `
@@ -116,75 +118,14 @@ CREATE INDEX outbox_of_account ON outbox (account_id, created_at, id);
 CREATE INDEX outbox_of_message ON outbox (message_id, created_at, id) WHERE message_id <> '';
 CREATE INDEX outbox_of_user ON outbox (user_id) WHERE account_id = '' AND user_id <> '';
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
-`
-
-/** Callbacks of other kinds than `message`: few among very many. */
-const notices = `
+-- callbacks of other kinds than message: few among very many
 CREATE INDEX outbox_notices_of_developer ON outbox (developer_id, kind, created_at, id) WHERE kind <> 'message';
 CREATE INDEX outbox_notices_of_account ON outbox (account_id, kind, created_at, id) WHERE kind <> 'message';
 CREATE INDEX outbox_notices_of_webhook ON outbox (webhook_id, kind, created_at, id) WHERE kind <> 'message';
 `
 
-/** A message is counted once for all of its contacts; a copy looks its marks up by message. */
-const marks = `
-CREATE TABLE message_marks (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key)) WITHOUT ROWID;
-INSERT OR IGNORE INTO message_marks SELECT account_id, key FROM contact_marks;
-DROP TABLE contact_marks;
-ALTER TABLE message_marks RENAME TO contact_marks;
-`
-
-/** Changed with every write of the row. Unused today. */
-const versions = 'ALTER TABLE messages ADD COLUMN version INTEGER NOT NULL DEFAULT 0'
-
-const expiry = `CREATE INDEX tokens_by_expiry ON tokens (json_extract(doc, '$.expiresAt'))`
-
-/** Changed with every write of the account's mail. Dropped by a later migration. */
-const mailVersions = `
-CREATE TABLE mail_versions (account_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO mail_versions SELECT id, random() >> 11 FROM accounts;
-`
-
-/** For removals: a user's contacts in an order that no count changes. */
-const contactsInOrder = 'CREATE INDEX contacts_of_user ON contacts (user_id, id)'
-
-/** Servers may give a UID again; rows of before are of the first use, 0. */
-const generations = 'ALTER TABLE placements ADD COLUMN generation INTEGER NOT NULL DEFAULT 0'
-
-const operators = 'CREATE TABLE operators (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, doc TEXT NOT NULL)'
-
-/** For operators: accounts by host, developer and part of the address, by covering indexes. */
-const accountPlaces = `
-ALTER TABLE accounts ADD COLUMN developer_id TEXT NOT NULL DEFAULT '';
-ALTER TABLE accounts ADD COLUMN server TEXT NOT NULL DEFAULT '';
-ALTER TABLE accounts ADD COLUMN email_key TEXT NOT NULL DEFAULT '';
-UPDATE accounts SET developer_id = json_extract(doc, '$.developerId'), server = json_extract(doc, '$.server'),
-  email_key = coalesce((SELECT max(a.email) FROM user_addresses a
-    WHERE a.user_id = accounts.user_id AND a.account_id = accounts.id), '');
-CREATE INDEX accounts_of_server ON accounts (server, developer_id, id, label, email_key);
-CREATE INDEX accounts_of_developer ON accounts (developer_id, server, id);
-`
-
-const settings = 'CREATE TABLE settings (id TEXT PRIMARY KEY, doc TEXT NOT NULL)'
-
-/** An account's condition and its start. The engine records the real condition when it starts the account. */
-const accountConditions = `
-ALTER TABLE accounts ADD COLUMN condition TEXT NOT NULL DEFAULT 'down';
-ALTER TABLE accounts ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
-UPDATE accounts SET since = created_at;
-DROP INDEX accounts_of_server;
-DROP INDEX accounts_of_developer;
-CREATE INDEX accounts_of_server ON accounts (server, since, id, condition, developer_id, label, email_key);
-CREATE INDEX accounts_of_developer ON accounts (developer_id, since, id, condition, server);
-CREATE INDEX accounts_by_condition ON accounts (since, id, condition, server, developer_id, label, email_key);
-`
-
-/** The key of messages that are flagged \Deleted in a folder (rows.ts). */
-const deletedKeys = `
-INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
-  SELECT m.account_id, 'd', m.sent_at, m.id FROM placements p JOIN messages m ON m.id = p.message_id
-  WHERE instr(p.flags, 'Deleted"') > 0 AND m.live = 1
-    AND EXISTS (SELECT 1 FROM json_each(p.flags) flag WHERE flag.value = '\\Deleted');
-`
+/** The schema of commit 6e85fa0; its tables are changed by the migrations. */
+export const oldest = { version: 13, script: people + mail + callbacks } as const
 
 /** Folds the keys past `mostAddressKeys` (rows.ts), of mail to thousands of people. */
 function foldKeys(sql: Statements): void {
@@ -269,21 +210,9 @@ DROP INDEX IF EXISTS calls_of_developer;
 CREATE INDEX calls_of_developer ON calls (developer_id, at, id, user_id);
 `
 
-/** Migration n leads from schema version n to n + 1. */
+/** Migration n leads from schema version 13 + n to 14 + n. */
 export const migrations: readonly (string | ((sql: Statements) => void))[] = [
-  people + mail + callbacks,
-  notices,
-  marks,
-  versions,
-  expiry,
-  mailVersions,
-  contactsInOrder,
-  generations,
-  operators,
-  accountPlaces,
-  settings,
-  accountConditions,
-  deletedKeys,
+  // an unused table
   'DROP TABLE IF EXISTS mail_versions',
   '',
   callPaths,
@@ -296,17 +225,26 @@ export const migrations: readonly (string | ((sql: Statements) => void))[] = [
   foldKeys,
 ]
 
-/** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
+export const newest = oldest.version + migrations.length
+
+/** AppError `bad_request`, one line, when the schema is too new or too old for this Mailroom. */
+export function checkSchema(name: string, version: number): void {
+  checkVersion(name, version, { oldest: oldest.version, newest })
+}
+
+/** Brings the schema of an empty file, or of an older one, up to date. AppErrors as checkSchema. */
 export async function migrate(database: Database, path: string): Promise<void> {
   await database.write(() => {
     const version = database.number('PRAGMA user_version')
-    refuseNewer(path, version, migrations.length)
-    for (const step of migrations.slice(version)) {
+    const isEmpty = version === 0
+    if (isEmpty) database.script(oldest.script)
+    else checkSchema(path, version)
+    for (const step of migrations.slice(isEmpty ? 0 : version - oldest.version)) {
       if (typeof step === 'string') database.script(step)
       else step(database)
     }
     database.script(factsTable)
-    database.script(`PRAGMA user_version = ${migrations.length}`)
+    database.script(`PRAGMA user_version = ${newest}`)
   })
 }
 
