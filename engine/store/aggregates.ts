@@ -180,22 +180,12 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
       webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit, slots }),
     edit: (id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>) =>
       webhooks.edit({ id }, patch),
-    /**
-     * Queues the rows before the health is stored; rows of a webhook that is gone are removed again, here and below.
-     * `from`: the expected health; false = the stored health differs.
-     */
-    recordHealth: async (id: string, health: WebhookHealth, outbox: readonly OutboxRecord[], from?: WebhookHealth) => {
-      const expected = from === undefined ? {} : { health: from }
-      if ((await webhooks.edit({ id }, { health }, expected, outbox)) !== null) return true
-      if (from === undefined || (await webhooks.find({ id })) === null) await removeWebhook(id)
-      return false
-    },
+    /** Queues the rows before the health is stored. `from`: the expected health; false = the stored health differs. */
+    recordHealth: async (id: string, health: WebhookHealth, outbox: readonly OutboxRecord[], from?: WebhookHealth) =>
+      (await webhooks.edit({ id }, { health }, from === undefined ? {} : { health: from }, outbox)) !== null,
     remove: removeWebhook,
     scan: (webhookId: string, accountId: string) => scans.find({ webhookId, accountId }),
-    saveScan: async (scan: HistoricalScan, outbox: readonly OutboxRecord[]) => {
-      await scans.put(scan, outbox)
-      if ((await webhooks.find({ id: scan.webhookId })) === null) await removeWebhook(scan.webhookId)
-    },
+    saveScan: (scan: HistoricalScan, outbox: readonly OutboxRecord[]) => scans.put(scan, outbox),
   }
 }
 
@@ -231,8 +221,7 @@ export function userBasics({ users }: KeyedCollections) {
   }
 }
 
-/** `clearUp` removes rows of an account that is gone. */
-export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountId: string) => Promise<unknown>) {
+export function accountBasics({ accounts }: KeyedCollections) {
   return {
     /** `conflict` when the user has the label, `not_found` when the user does not exist. */
     create: (account: AccountRecord) => accounts.insert(account),
@@ -263,8 +252,7 @@ export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountI
       const after = await accounts.edit({ id }, patch, { epoch, statusVersion: fromVersion }, outbox)
       if (after !== null) return after
       const winner = await accounts.find({ id })
-      if (winner === null) await clearUp(id)
-      else if (winner.epoch !== epoch) throw leaseLost(id, epoch)
+      if (winner !== null && winner.epoch !== epoch) throw leaseLost(id, epoch)
       return null
     },
   }

@@ -12,8 +12,7 @@ interface RemovalSteps {
   removeAccount(id: string): Promise<void>
   /** Removes the user's records other than accounts and webhooks. */
   drainUser(id: string): Promise<unknown>
-  /** false = the user has a new account or webhook. */
-  removeUserRow(id: string): Promise<boolean>
+  removeUserRow(id: string): Promise<unknown>
   /** Channels with pending rows. */
   channels(): Promise<string[]>
 }
@@ -47,12 +46,10 @@ export function createRemoval({ accounts, webhooks, outbox, scans }: KeyedCollec
     /** Returns the ids of the removed accounts. */
     removeUser: (id: string): Promise<string[]> =>
       steps.noted('user', id, async () => {
-        const taken: string[] = []
-        do taken.push(...(await removeOwned(id)))
-        while (!(await steps.removeUserRow(id)))
-        // records that were written meanwhile: their writers check afterwards that the user exists
-        taken.push(...(await removeOwned(id)))
-        return [...new Set(taken)]
+        const taken = await removeOwned(id)
+        await steps.removeUserRow(id)
+        // records that were written meanwhile: later writers find no user
+        return [...taken, ...(await removeOwned(id))]
       }),
     /** Removes rows of webhooks that are gone. Channels of bare URLs begin with u, and have no record. */
     tidyWebhooks: async (): Promise<number> => {

@@ -1,5 +1,5 @@
 /**
- * Removals that meet a writer between two of its writes, and removals that are cut short: in the end nothing is left.
+ * Removals that meet a writer between two of its writes, and removals that are cut short: the tidying leaves nothing.
  */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
@@ -47,6 +47,7 @@ suite('a removal', needs('mongodb'), () => {
       await direct.accounts.remove(mailbox.account.id)
       held.release()
       await writing
+      await direct.tidy()
       assert.deepEqual(await left(mailbox.account.id), {})
     })
   }
@@ -60,6 +61,7 @@ suite('a removal', needs('mongodb'), () => {
     await direct.accounts.remove(account.id)
     held.release()
     await writing
+    await direct.tidy()
     assert.deepEqual(await left(account.id), {})
   })
 
@@ -77,6 +79,7 @@ suite('a removal', needs('mongodb'), () => {
     await direct.accounts.remove(account.id)
     held.release()
     assert.equal(await changing, null)
+    await direct.tidy()
     assert.deepEqual(await left(account.id), {})
   })
 
@@ -160,6 +163,7 @@ suite('a removal', needs('mongodb'), () => {
     assert.equal((await direct.outbox.backlog(webhook.id)).pending, 0)
     const scan = { webhookId: webhook.id, accountId: mailbox.account.id, after: null, done: false }
     await direct.webhooks.saveScan(scan, [row()])
+    assert.equal(await direct.tidy(), 2)
     assert.equal(await direct.webhooks.scan(webhook.id, mailbox.account.id), null)
     assert.equal((await direct.outbox.backlog(webhook.id)).pending, 0)
   })

@@ -1,9 +1,8 @@
 /**
  * Email accounts, users, and the MongoDB part of removals (../removal.ts).
  *
- * A writer may write rows of an account during its removal. The removal deletes rows again after the account's own, and
- * a writer that finds the account gone deletes its rows itself (removeLateWrites). When a process dies before that,
- * `tidy` deletes them: `removals` holds the removals of the last hour.
+ * A writer may write rows of an account during its removal, and after it. The removal deletes rows again after the
+ * account's own, and `tidy` deletes later ones: `removals` holds the removals of the last hour.
  */
 import type { Collection, Document, Filter } from 'mongodb'
 import { conditions } from '../../../machines/events.ts'
@@ -108,7 +107,7 @@ const places =
 
 export function createAccounts(context: MongoContext, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
-    ...accountBasics(keyed, (accountId) => removeLateWrites(context, accountId)),
+    ...accountBasics(keyed),
     places: places(context),
     claim: async (id) => claim(context, id, await fenceOf(context, id)),
     remove: removal.removeAccount,
@@ -233,20 +232,13 @@ async function drain(
   return rows
 }
 
-/** Folders first: a batch ends with its folder, so a batch that ends later fails, and its writer deletes its rows. */
+/** Folders first: a batch ends with its folder, so a batch that ends later fails. */
 const ofAccount = ['folders', 'messages', 'changes', 'outbox', 'scans', 'tokens'] as const
 
 /** Deletes all rows of an account. Ids of contacts begin with the account's id. */
 async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
   const counted = { _id: { $gte: `${accountId}:`, $lt: `${accountId};` } } as unknown as Filter<Document>
   return (await drain(context, ofAccount, { accountId })) + (await drain(context, ['contacts'], counted))
-}
-
-/** Deletes the rows that a writer has just written for a removed account. Returns whether the account is removed. */
-export async function removeLateWrites(context: MongoContext, accountId: string): Promise<boolean> {
-  if (await isThere(context, 'account', accountId)) return false
-  await drainAccount(context, accountId)
-  return true
 }
 
 async function removeAccount(context: MongoContext, keyed: KeyedCollections, id: string): Promise<void> {
@@ -287,10 +279,7 @@ export function createMongoRemoval(context: MongoContext, keyed: KeyedCollection
     noted: (what, id, work) => noted(context, what, id, work),
     removeAccount: (id) => removeAccount(context, keyed, id),
     drainUser: (id) => drainUser(context, id),
-    removeUserRow: async (id) => {
-      await keyed.users.remove({ id })
-      return true
-    },
+    removeUserRow: (id) => keyed.users.remove({ id }),
     channels,
   })
   return {

@@ -7,7 +7,7 @@ import { folderId } from '../ids.ts'
 import type { FolderStore } from '../port.ts'
 import type { FolderCounts, FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
-import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
+import { checkEpoch, completeIfWhole, markIncomplete } from './accounts.ts'
 import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages, readPlaced } from './messages.ts'
 
@@ -80,8 +80,6 @@ const reconcile =
     if (opens && typeof completeAt === 'number') await markIncomplete(context, accountId, epoch)
     if (changes.length > 0) {
       await folders.bulkWrite(changes, { ordered: false })
-      // The upserts may have made folders of an account that is being removed.
-      await removeLateWrites(context, accountId)
       await checkEpoch(context, accountId, epoch)
     }
     const missing = [...stored.values()].filter(({ id }) => !byId.has(id))

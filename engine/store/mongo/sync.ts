@@ -19,7 +19,7 @@ import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameC
 import type { Holder } from '../rows.ts'
 import type { Applied, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCounts, OutboxRecord } from '../records.ts'
-import { checkEpoch, completeIfWhole, markIncomplete, removeLateWrites } from './accounts.ts'
+import { checkEpoch, completeIfWhole, markIncomplete } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally } from './contacts.ts'
 import { insertMissing, shapes } from './documents.ts'
 import type { FolderDoc, MessageDoc, MongoContext } from './documents.ts'
@@ -179,13 +179,12 @@ async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> 
   await beginCounting(context, folderId)
 }
 
-/** A batch that loses the lease leaves the rows of a crash, for the new owner: none to a removed account. */
+/** A batch that loses the lease leaves the rows of a crash, without placements in a folder that is another by now. */
 async function applyOrClear(context: MongoContext, batch: SyncBatch): Promise<Applied> {
   try {
     return await apply(context, batch)
   } catch (error) {
-    if (!isAppError(error, 'lease_lost')) throw error
-    if (!(await removeLateWrites(context, batch.accountId))) await takeBack(context, batch)
+    if (isAppError(error, 'lease_lost')) await takeBack(context, batch)
     throw error
   }
 }

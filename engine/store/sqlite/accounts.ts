@@ -55,8 +55,7 @@ function places(sql: Statements, filter: AccountFilter, most: number): AccountPl
 
 export function createAccounts(db: Database, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
-    // a transaction that finds no account has written nothing to clear up
-    ...accountBasics(keyed, () => Promise.resolve()),
+    ...accountBasics(keyed),
     places: (filter, most = -1) => db.read(() => places(db, filter, most)),
     claim: (id) => db.write(() => (isBeingRemoved(db, id) ? null : claim(db, id))),
     remove: removal.removeAccount,
@@ -155,16 +154,10 @@ export const userDeletes: readonly string[] = [
   deleteWhere('outbox', `user_id = ? AND account_id = '' AND user_id <> ''`),
 ]
 
-const ownedRow = `SELECT 1 FROM accounts WHERE user_id = ?1 UNION ALL SELECT 1 FROM webhooks WHERE user_id = ?1 LIMIT 1`
-
-/** Returns false when the user has an account or a webhook. */
-function removeUserRow(db: Database, id: string): Promise<boolean> {
+function removeUserRow(db: Database, id: string): Promise<void> {
   return db.write(() => {
-    if (db.tuple(ownedRow, id)) return false
-    db.run('DELETE FROM tokens WHERE user_id = ?', id)
     db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
     db.run('DELETE FROM users WHERE id = ?', id)
-    return true
   })
 }
 
