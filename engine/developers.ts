@@ -36,17 +36,6 @@ type Generated = Readonly<Record<'apiKey' | 'apiSecret', string>>
 
 export type Developers = ReturnType<typeof createDevelopers>
 
-const developersAtOnce = 500
-
-/** All developers, page by page. */
-export async function* pagesOfDevelopers({ developers }: Pick<Store, 'developers'>) {
-  for (let offset = 0; ; offset += developersAtOnce) {
-    const page = await developers.list({ limit: developersAtOnce, offset })
-    yield page
-    if (page.length < developersAtOnce) return
-  }
-}
-
 interface Deps {
   readonly store: Store
   readonly sealer: Sealer

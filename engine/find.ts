@@ -1,6 +1,6 @@
 /** Search for operators over all developers by id, name, address or URL, and the names of ids. */
-import { pagesOfDevelopers } from './developers.ts'
 import { badParameter } from './errors.ts'
+import { pagesOf } from './store/keyed.ts'
 import { yieldToLoop } from './waits.ts'
 import type { RequeueQuery, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, MessageRecord, OutboxRecord } from './store/records.ts'
@@ -109,7 +109,7 @@ async function usersLike({ users }: Store, text: string): Promise<Found[]> {
 
 async function developersLike(store: Store, text: string): Promise<Found[]> {
   const found: Found[] = []
-  for await (const page of pagesOfDevelopers(store)) {
+  for await (const page of pagesOf(store.developers.page)) {
     for (const developer of page) {
       const { id, apiKey } = developer
       const name = nameOfDeveloper(developer)

@@ -6,7 +6,6 @@
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { keepDirPrivate, makeDataDir } from './data-dir.ts'
-import { pagesOfDevelopers } from './developers.ts'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 import { createSealer, formerKeys, makeKey, readKey, secretFile, type Sealer } from './secrets/seal.ts'
@@ -143,7 +142,7 @@ async function lostValues({ store, sealer }: SealedStore): Promise<Readonly<Reco
 
 async function* sealedValues(store: Store) {
   const { sealed } = store
-  for await (const page of pagesOfDevelopers(store)) {
+  for await (const page of pagesOf(store.developers.page)) {
     for (const { id, sealedSecret } of page) {
       yield { id, sealed: sealedSecret, replace: (by: string) => sealed.developer(id, sealedSecret, by) }
       for (const { consumerKey, sealedSecret: from } of await store.providers.list(id))
@@ -154,11 +153,11 @@ async function* sealedValues(store: Store) {
         }
     }
   }
-  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
+  for await (const page of pagesOf(store.accounts.page)) {
     for (const { id, sealedCredential: from } of page)
       yield { id, sealed: from, replace: (by: string) => sealed.account(id, from, by) }
   }
-  for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
+  for await (const page of pagesOf(store.webhooks.page)) {
     for (const { id, sealedSecrets: from } of page)
       yield { id, sealed: from, replace: (by: string) => sealed.webhook(id, from, by) }
   }

@@ -44,6 +44,9 @@ function createDevelopers({ developers }: KeyedCollections) {
     first: async () => (await developers.list({}, { by: ['id'], limit: 1 }))[0] ?? null,
     /** Oldest first. */
     list: (page: Page) => developers.list({}, { by: ['id'], ...page }),
+    /** Keyset page by id. */
+    page: (afterId: string | null, limit: number) =>
+      developers.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     /** The known ones of `ids`, by id. */
     several: (ids: readonly string[]) => developers.list({ id: ids }, { by: ['id'] }),
     edit: (id: string, patch: Partial<Omit<DeveloperRecord, 'id' | 'apiKey'>>) => developers.edit({ id }, patch),

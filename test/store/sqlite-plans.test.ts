@@ -23,7 +23,7 @@ import { expireKeyed, keyedList, nonceSweep } from '../../engine/store/sqlite/ke
 import { foldedMatches, messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
 import { keyRows, messageLookups } from '../../engine/store/sqlite/messages.ts'
 import * as outbox from '../../engine/store/sqlite/outbox.ts'
-import { expireChanges, liveMessages } from '../../engine/store/sqlite/sync.ts'
+import { liveMessages } from '../../engine/store/sqlite/sync.ts'
 
 const page = { limit: 25, offset: 50 }
 const byAge = ['createdAt', 'id'] as const
@@ -245,7 +245,9 @@ describe('plans of the embedded store', () => {
 
   test('retention and removal', () => {
     const old = [deleteWhere('calls', 'at < ?'), deleteWhere('outbox', 'finished_at < ?')]
-    const deletes = [...old, expireKeyed('tokens', 'expiresAt'), expireChanges, nonceSweep]
+    const deletes = [...old, expireKeyed('tokens', 'expiresAt'), nonceSweep]
+    const behind = { at: 1, id: 'c' }
+    served('changes', keyedList('changes', { at: { until: 9 } }, { by: ['at', 'id'], behind, limit: 9 }))
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

@@ -39,13 +39,10 @@ export function inspectFile(path: string, name = path): StoreOwner | null {
   try {
     using db = new DatabaseSync(path)
     const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version'])
-    if (version > 0) checkSchema(name, version)
+    if (version === 0) throw unfit('is no store of Mailroom')
+    checkSchema(name, version)
     const check = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
     if (check !== 'ok') throw unfit(`is damaged: ${String(check)}`)
-    const tables = db.prepare(
-      `SELECT count(*) AS n FROM sqlite_schema WHERE name IN ('developers', 'outbox', 'messages')`,
-    )
-    if (version === 0 || tables.get()?.['n'] !== 3) throw unfit('is no store of Mailroom')
     const row = db.prepare('SELECT doc FROM developers ORDER BY id LIMIT 1').get()
     return row === undefined ? null : (JSON.parse(String(row['doc'])) as StoreOwner)
   } catch (error) {
@@ -60,10 +57,7 @@ export function inspectFile(path: string, name = path): StoreOwner | null {
 export function keepRevoked(to: string, from: string): string[] {
   using target = new DatabaseSync(to)
   using source = new DatabaseSync(from)
-  const hasTable = (db: DatabaseSync, table: string): boolean =>
-    db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?`).get(table) !== undefined
   return (['developers', 'operators'] as const).flatMap((table) => {
-    if (!hasTable(source, table) || !hasTable(target, table)) return []
     const revokedAt = `json_extract(doc, '$.revokedAt')`
     const revoked = source.prepare(`SELECT id, ${revokedAt} AS at FROM ${table} WHERE ${revokedAt} IS NOT NULL`).all()
     const revoke = target.prepare(

@@ -15,7 +15,7 @@ import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
 import { migrate, newest, openFacts, probeWrite } from './schema.ts'
-import { createSync, expireChanges, lastSeq } from './sync.ts'
+import { createSync, lastSeq } from './sync.ts'
 
 export interface SqliteOptions {
   /** The database file; made when it does not exist. Its directory must. */
@@ -79,10 +79,7 @@ async function createStore(db: Database, path: string, now: () => number): Promi
     folders: createFolders(db, keyed, now),
     messages: createMessages(db),
     sync: createSync(db, keyed, now),
-    changes: {
-      ...changeLog(keyed, (accountId) => db.read(() => db.number(lastSeq, accountId))),
-      expire: (before, limit) => db.write(() => db.run(expireChanges, before, limit)),
-    },
+    changes: changeLog(keyed, (accountId) => db.read(() => db.number(lastSeq, accountId))),
     outbox,
     contacts: createContacts(db, keyed),
     nonces: createNonces(db, now),

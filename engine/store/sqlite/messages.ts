@@ -23,7 +23,6 @@ export const messageLookups = {
   gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?+0',
   attachments: `SELECT coalesce(sum(m.attachments), 0) FROM message_keys k CROSS JOIN messages m ON m.id = k.message_id
     WHERE k.account_id = ? AND k.key = 'a'`,
-  newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0',
   several: 'SELECT doc FROM messages WHERE id IN (SELECT value FROM json_each(?))',
   everywhere: `SELECT m.doc FROM accounts a CROSS JOIN messages m ON m.account_id = a.id
     WHERE m.email_message_id = ? LIMIT ?+0`,
@@ -111,8 +110,8 @@ export function createMessages(db: Database): MessageStore {
       db.read(() => db.docs(messageLookups.gone, accountId, before, limit) as MessageRecord[]),
     older: (accountId, after, limit) =>
       db.read(() => {
-        if (!after) return db.docs(messageLookups.newest, accountId, limit) as MessageRecord[]
-        return db.docs(messageLookups.older, accountId, after.sentAt, after.id, limit) as MessageRecord[]
+        const { sentAt, id } = after ?? { sentAt: Number.MAX_SAFE_INTEGER, id: '' }
+        return db.docs(messageLookups.older, accountId, sentAt, id, limit) as MessageRecord[]
       }),
   }
 }

@@ -20,7 +20,7 @@ import type { Applied, ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
 import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
-import { deleteWhere, type Database } from './database.ts'
+import type { Database } from './database.ts'
 import { forgetFolder, settle } from './folders.ts'
 import { createUnit } from './messages.ts'
 import type { Statements } from './statements.ts'
@@ -151,9 +151,3 @@ export function createSync(db: Database, keyed: KeyedCollections, now: () => num
     ...mailboxReplacement(keyed, (accountId, epoch) => db.write(() => leaveSome(db, accountId, epoch))),
   }
 }
-
-/** Keeps the newest change of each account, so that numbers go on from it. */
-export const expireChanges = deleteWhere(
-  'changes',
-  'at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)',
-)
