@@ -1,11 +1,12 @@
 /**
- * `npm test`: the test files side by side, some of them together in one process, which spares most of the time that
- * starting processes takes. Long tests and test/hostile belong to `npm run test:all`. Prints a line for each file
- * as it ends, and the slowest files at the end.
+ * `npm test`: the test files in a few processes. Each process runs one file after the other, and asks for the next when
+ * one ends: what a process has loaded and compiled serves all of its files, which takes half the processor time of a
+ * process for each. Long tests and test/hostile belong to `npm run test:all`. Prints a line for each file as it ends,
+ * and the slowest files at the end.
  *
  * `node test/run.ts [pattern …]` runs other files the same way, without those of a pattern that begins with `!`;
  * `--alone` each in a process of its own.
- * MAILROOM_TEST_AT_ONCE says how many processes run at once (6). MAILROOM_TEST_COUNTS names a file that the counts of
+ * MAILROOM_TEST_AT_ONCE says how many processes run at once (8). MAILROOM_TEST_COUNTS names a file that the counts of
  * tests are added to, for the sum of several runs.
  */
 import { spawn } from 'node:child_process'
@@ -16,12 +17,11 @@ import type { FileEnd } from './support/file-ends.ts'
 /** Half of a process's start is compiling: done once, here and in the services that tests start. */
 process.env['NODE_COMPILE_CACHE'] ??= join(process.cwd(), 'node_modules/.cache/compiled')
 
-const filesTogether = 16
 /** In MiB. With Node's own start of 1, one twentieth more processor time goes to collecting garbage. */
 const youngGeneration = 16
 const timeoutMs = 120_000
-/** The limit of a process: handles that a failed test leaves open must not hold up other files. */
-const processMs = 900_000
+/** The limit of a file, and of the end of a process: handles that a failed test leaves open must not hold it up. */
+const fileMs = 900_000
 const slowestShown = 10
 
 interface Outcome {
@@ -33,36 +33,25 @@ interface Outcome {
 const given = process.argv.slice(2)
 const patterns = given.filter((word) => !/^(?:--|!)/.test(word))
 const exclude = given.filter((word) => word.startsWith('!')).map((word) => word.slice(1))
-const together = given.includes('--alone') ? 1 : filesTogether
-const atOnce = Number(process.env['MAILROOM_TEST_AT_ONCE'] ?? 6)
+const alone = given.includes('--alone')
+const atOnce = Number(process.env['MAILROOM_TEST_AT_ONCE'] ?? 8)
 
 function quickFiles(): string[] {
   return globSync('test/**/*.test.ts', { exclude: ['test/hostile/**', 'test/**/*.long.test.ts'] })
 }
 
-/**
- * Hooks outside of a suite would run for the tests of all files of the process. Tests that another module defines are
- * reported with that module's name.
- */
+/** The comment at the head of a file says so, and why. A top-level `await` is a reason: test-process.ts. */
 function needsOwnProcess(file: string): boolean {
-  const text = readFileSync(file, 'utf8')
-  return /^(?:before|after)(?:Each)?\(|from '[^']*\/scene\.ts'/m.test(text) || !/^(?:suite|test)\(/m.test(text)
-}
-
-/** Neighbours take about as long as each other: each share has files from everywhere. */
-function shared(all: readonly string[]): string[][] {
-  const alone = all.filter(needsOwnProcess)
-  const files = all.filter((file) => !alone.includes(file))
-  const count = Math.ceil(files.length / together)
-  const shares = Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share))
-  return [...shares, ...alone.map((file) => [file])]
+  return /In a process\s[*\s]*of its own:/.test(readFileSync(file, 'utf8'))
 }
 
 function show({ file, seconds, tests, passed }: FileEnd): string {
   return `${seconds.toFixed(1).padStart(6)} s ${file}: ${tests} tests${passed ? '' : ', FAILED'}\n`
 }
 
-function run(files: readonly string[]): Promise<Outcome> {
+/** Runs one file that has the process for itself; null: those that wait, until none is left. */
+function run(own: string | null): Promise<Outcome> {
+  const files = own === null ? [] : [own]
   const reporters = { spec: 'stdout', './test/support/file-ends.ts': 'stderr' }
   const reports = Object.entries(reporters).flatMap(([reporter, destination]) => [
     `--test-reporter=${reporter}`,
@@ -71,18 +60,27 @@ function run(files: readonly string[]): Promise<Outcome> {
   const node = [`--min-semi-space-size=${youngGeneration}`, `--test-timeout=${timeoutMs}`, ...reports]
   const child = spawn(process.execPath, [...node, 'test/support/test-process.ts', ...files], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    timeout: processMs,
-    killSignal: 'SIGKILL',
   })
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), fileMs)
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const giveNext = (): void => {
+    const next = waiting.shift()
+    if (next !== undefined) files.push(next)
+    // A process that has just crashed takes no file: that one counts as failed.
+    child.send(next ?? '', () => undefined)
+  }
+  if (own === null) giveNext()
   child.on('message', (end: FileEnd) => {
     ends.push(end)
     process.stdout.write(show(end))
+    tooLong.refresh()
+    if (own === null) giveNext()
   })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (status) => {
+      clearTimeout(tooLong)
       resolve({ files, passed: status === 0, output })
     })
   })
@@ -95,7 +93,10 @@ function counted({ passed, output }: Outcome, what: string): number {
 }
 
 function report({ files, passed, output }: Outcome): void {
-  if (!passed) process.stdout.write(`${output}\nFAILED in ${files.join(' ')}\n`)
+  if (passed) return
+  const fine = new Set(ends.filter((end) => end.passed).map((end) => end.file))
+  const failed = files.filter((file) => !fine.has(file))
+  process.stdout.write(`${output}\nFAILED in ${(failed.length > 0 ? failed : files).join(' ')}\n`)
 }
 
 /** In the order of the patterns: what takes longest may begin first. */
@@ -103,16 +104,18 @@ function filesOf(pattern: string): string[] {
   return globSync(pattern, { exclude }).sort()
 }
 
-const files = patterns.length === 0 ? quickFiles().sort() : [...new Set(patterns.flatMap(filesOf))]
+// The files of test/support wait longest.
+const files = patterns.length === 0 ? quickFiles().sort().reverse() : [...new Set(patterns.flatMap(filesOf))]
 if (files.length === 0) throw new Error(`no test file matches ${patterns.join(' ')}`)
-const waiting = shared(files)
+const owners = files.filter((file) => alone || needsOwnProcess(file))
+const waiting = files.filter((file) => !owners.includes(file))
 const began = performance.now()
 const outcomes: Outcome[] = []
 const ends: FileEnd[] = []
 
 async function work(): Promise<void> {
-  for (let share = waiting.shift(); share !== undefined; share = waiting.shift()) {
-    const outcome = await run(share)
+  while (owners.length + waiting.length > 0) {
+    const outcome = await run(owners.shift() ?? null)
     outcomes.push(outcome)
     report(outcome)
   }

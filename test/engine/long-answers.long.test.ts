@@ -1,4 +1,7 @@
-/** Answers that are long: what fits within the limits is read as ever, what does not is asked for in another way. */
+/**
+ * Answers that are long: what fits within the limits is read as ever, what does not is asked for in another way.
+ * In a process of its own: the heap is measured.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { setFlagsFromString } from 'node:v8'

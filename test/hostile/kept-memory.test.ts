@@ -1,4 +1,7 @@
-/** What strangers and end users leave in memory: bounded by its size, and by whose it is. */
+/**
+ * What strangers and end users leave in memory: bounded by its size, and by whose it is. In a process of its own: the
+ * heap is measured.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'

@@ -1,6 +1,7 @@
 /**
  * Every parser of what strangers send takes linear time: for an input of twice the length at most 2.2 times the steps,
- * however the input is made. Steps are counted, not seconds (test/support/steps.ts).
+ * however the input is made. Steps are counted, not seconds (test/support/steps.ts). In a process of its own: the count
+ * is that of the process.
  */
 import assert from 'node:assert/strict'
 import { after, suite, test } from 'node:test'

@@ -1,4 +1,7 @@
-/** The documents say what the code says, and every file that they name is there. */
+/**
+ * The documents say what the code says, and every file that they name is there. In a process of its own: it has a
+ * top-level `await`.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

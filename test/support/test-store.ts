@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { readConfig } from '../../engine/config.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { openStore } from '../../engine/sealed-store.ts'
@@ -16,12 +15,12 @@ export interface TestStore {
 }
 
 /**
- * Databases of this file's tests that are empty again: to make one with its indexes takes ten times as long as to empty
- * it.
+ * Databases of this process that are empty again: to make one with its indexes takes ten times as long as to empty it.
+ * They are dropped when all test files of the process have ended.
  */
 const idle: StoreChoice[] = []
 const made: StoreChoice[] = []
-after(() => Promise.all(made.map((choice) => choice.remove())))
+process.once('beforeExit', () => void Promise.all(made.map((choice) => choice.remove())))
 
 /** A new, empty store. */
 export async function openTestStore(): Promise<TestStore> {

@@ -13,11 +13,13 @@ import { verification } from '../../../api/docs/entries.ts'
 import { buildOpenApi, propertiesOf } from '../../../api/openapi.ts'
 import type { Json } from '../../../api/examples.ts'
 import { apiSecret, arrive, facts } from '../../engine/webhooks/fixture.ts'
-import { account, freshPath, hook, rig, receiver, running } from '../../engine/webhooks/scene.ts'
+import { account, freshPath, hook, rig, receiver, running, useScene } from '../../engine/webhooks/scene.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { validate } from '../../support/json-schema.ts'
 import type { Received } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
+
+useScene()
 
 interface Verification {
   bodyIsSigned(body: unknown, apiSecret: string): boolean

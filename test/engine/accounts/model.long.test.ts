@@ -1,4 +1,4 @@
-/** More of model.test.ts. */
+/** More of model.test.ts. In a process of its own: its clock is virtual. */
 import { checkModel } from './model/check.ts'
 
 checkModel(10, 100)

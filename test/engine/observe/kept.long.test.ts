@@ -1,4 +1,4 @@
-/** What is kept of an account for operators, in bytes: in a process of its own, since the heap is measured. */
+/** What is kept of an account for operators, in bytes. In a process of its own: the heap is measured. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'

@@ -11,7 +11,9 @@ import { bodySignatureValid, standardSignatureValid } from '../../support/receiv
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, developerId, facts, freely } from './fixture.ts'
-import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 function subjects(path: string): string[] {
   return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)

@@ -7,7 +7,9 @@ import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, developerId } from './fixture.ts'
-import { account, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 async function transition(
   of: AccountRecord,

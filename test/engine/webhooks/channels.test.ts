@@ -13,7 +13,9 @@ import { type Received, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { arrive, facts } from './fixture.ts'
 import { laneRow } from './lane-row.ts'
-import { hook, rig, startAnew, receiver, user, running } from './scene.ts'
+import { hook, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 function accounts(count: number): Promise<AccountRecord[]> {
   return Promise.all(Array.from({ length: count }, () => rig.account(user)))

@@ -7,7 +7,9 @@ import { noPrlimit, withoutFiles } from '../../support/no-files.ts'
 import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, facts } from './fixture.ts'
-import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 async function send(name: string, to: AccountRecord = account): Promise<OutboxRecord> {
   const { rows } = await arrive(rig.store, running.webhooks, to, [{ facts: facts(name) }])

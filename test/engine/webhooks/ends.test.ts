@@ -4,7 +4,9 @@ import { suite, test } from 'node:test'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts, type Running } from './fixture.ts'
-import { account, freshPath, hook, receiver, rig, running, startAnew, user } from './scene.ts'
+import { account, freshPath, hook, receiver, rig, running, startAnew, user, useScene } from './scene.ts'
+
+useScene()
 
 /** A callback that the receiver refuses waits for the rest of the test. */
 const slow = { MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' }

@@ -9,7 +9,9 @@ import type { Circumstance } from '../../../engine/webhooks/match.ts'
 import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { until } from '../../support/until.ts'
 import { type Rig, type Running, arrive, changeOf, facts, freely } from './fixture.ts'
-import { account, hook, rig, receiver, running } from './scene.ts'
+import { account, hook, rig, receiver, running, useScene } from './scene.ts'
+
+useScene()
 
 suite('explain', () => {
   const explained = async (input: WebhookInput = {}): Promise<WebhookRecord> => {

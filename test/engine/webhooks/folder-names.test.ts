@@ -5,7 +5,9 @@ import { folderName, folderNamer } from '../../../engine/messages/names.ts'
 import { changeId } from '../../../engine/store/ids.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, developerId, facts, freely } from './fixture.ts'
-import { account, rig, receiver, user, running } from './scene.ts'
+import { account, rig, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 suite('names of folders', () => {
   test("have '/' between their levels, unless a level holds one", () => {

@@ -4,7 +4,9 @@ import { beforeEach, suite, test } from 'node:test'
 import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 /** Abandoned after a tenth of a second, at the third try at the latest, and not tried again for an hour. */
 const soonAbandoned = {

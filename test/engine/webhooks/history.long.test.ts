@@ -4,7 +4,9 @@ import { beforeEach, suite, test } from 'node:test'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, facts } from './fixture.ts'
-import { account, hook, rig, startAnew, receiver, running } from './scene.ts'
+import { account, hook, rig, startAnew, receiver, running, useScene } from './scene.ts'
+
+useScene()
 
 beforeEach(async () => {
   // A test starts the webhooks that it wants.

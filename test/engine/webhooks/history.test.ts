@@ -4,7 +4,9 @@ import { suite, test } from 'node:test'
 import type { AccountRecord, OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, facts } from './fixture.ts'
-import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 function subjects(path: string): string[] {
   return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)

@@ -9,7 +9,9 @@ import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, facts, freely } from './fixture.ts'
-import { account, hook, rig, running } from './scene.ts'
+import { account, hook, rig, running, useScene } from './scene.ts'
+
+useScene()
 
 const words = fc.constantFrom('alpha', 'beta', 'gamma')
 const folders = fc.constantFrom('INBOX', 'Work', 'Work/2024')

@@ -10,7 +10,9 @@ import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 const html = {
   section: '1.2',

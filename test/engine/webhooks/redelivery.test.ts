@@ -11,7 +11,9 @@ import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.
 import type { Receiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running, useScene } from './scene.ts'
+
+useScene()
 
 const day = 86_400_000
 const start = Date.now() - day

@@ -16,17 +16,20 @@ export let running: Running
 export let user: UserRecord
 export let account: AccountRecord
 
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  rig = await createRig()
-  running = await rig.start()
-  user = await rig.user()
-  account = await rig.account(user, 'me::example')
-})
-afterEach(() => rig.close())
+/** For all tests of the file that calls it. */
+export function useScene(): void {
+  before(async () => {
+    receiver = await createReceiver()
+  })
+  after(() => receiver.close())
+  beforeEach(async () => {
+    rig = await createRig()
+    running = await rig.start()
+    user = await rig.user()
+    account = await rig.account(user, 'me::example')
+  })
+  afterEach(() => rig.close())
+}
 
 /** Others take the place of `running`, which were stopped, or go on unseen. */
 export async function startAnew(env: Record<string, string> = {}): Promise<void> {

@@ -1,4 +1,7 @@
-/** Searches in threads of their own: the same answers, deadlines, memory, turns, and their end. */
+/**
+ * Searches in threads of their own: the same answers, deadlines, memory, turns, and their end. In a process of its own:
+ * its processor time is measured.
+ */
 import assert from 'node:assert/strict'
 import { after, suite, test } from 'node:test'
 import type { MessageRecord } from '../../../engine/store/records.ts'

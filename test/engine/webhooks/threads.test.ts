@@ -6,7 +6,9 @@ import type { MessageFacts } from '../../../engine/store/records.ts'
 import { lookUpThread, newTarget } from '../../../engine/webhooks/targets.ts'
 import { until } from '../../support/until.ts'
 import { arrive, facts, freely } from './fixture.ts'
-import { account, hook, rig, running } from './scene.ts'
+import { account, hook, rig, running, useScene } from './scene.ts'
+
+useScene()
 
 suite('a thread whose replies leave References out', () => {
   const mail = (name: string, parent: string | null, references: readonly string[] = []): MessageFacts => {
