@@ -114,7 +114,7 @@ suite('the connect wizard in a browser', { ...needs('chromium', 'dovecot'), time
       const see = async (name: string, heading: string | RegExp): Promise<void> => {
         await page.getByRole('heading', { level: 1, name: heading }).waitFor()
         await screenshot(page, shots, `wizard-${name}-${look}`)
-        assert.deepEqual(await barriers(page), [], name)
+        assert.deepEqual(await barriers(page, look), [], name)
         assert.ok((await overhang(page)) <= 0, `${name} is too wide`)
       }
       const of = await token()

@@ -49,20 +49,30 @@ export function complaintsOf(page: Page): string[] {
   return complaints
 }
 
-export async function screenshot(page: Page, directory: string, name: string): Promise<void> {
-  writeFileSync(join(directory, `${name}.png`), await page.screenshot({ fullPage: true }))
+export async function screenshot(page: Page, directory: string, name: string, fullPage = true): Promise<void> {
+  writeFileSync(join(directory, `${name}.png`), await page.screenshot({ fullPage }))
 }
 
-/** Barriers that axe calls serious or critical, with the places. Passes of axe are neither looked up nor sent. */
-export async function barriers(page: Page): Promise<string[]> {
+/** The dark look differs in its colours alone, and a phone has those of `light`: they take axe half of its time. */
+const rulesOf: Readonly<Record<keyof typeof looks, axe.RunOptions>> = {
+  light: {},
+  dark: { runOnly: ['color-contrast', 'link-in-text-block'] },
+  phone: { rules: { 'color-contrast': { enabled: false } } },
+}
+
+/**
+ * Barriers that axe calls serious or critical, with the places: all of them in `light`, and what another look of the
+ * page can add. Passes of axe are neither looked up nor sent.
+ */
+export async function barriers(page: Page, look: keyof typeof looks = 'light'): Promise<string[]> {
   await page.evaluate(axe.source)
-  return page.evaluate(async () => {
+  return page.evaluate(async (rules: axe.RunOptions) => {
     const { axe: here } = globalThis as unknown as { axe: typeof axe }
-    const { violations } = await here.run({ resultTypes: ['violations'] })
+    const { violations } = await here.run({ resultTypes: ['violations'], ...rules })
     return violations
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`)
-  })
+  }, rulesOf[look])
 }
 
 /** Cells of tables that are cut off at the edge of the screen, or lie over what is below them. */

@@ -1,3 +1,3 @@
 import { consoleSuite } from './suite.ts'
 
-consoleSuite('the console in a browser, with 300 accounts', 300)
+consoleSuite('the console in a browser, with 60 accounts', 60)

@@ -68,7 +68,7 @@ export function consoleSuite(name: string, accounts: number): void {
           await page.goto(path)
           await page.getByRole('heading', { level: 1, name: heading }).waitFor()
           await screenshot(page, shots, `${shot}-${look}`)
-          assert.deepEqual(await barriers(page), [], path)
+          assert.deepEqual(await barriers(page, look), [], path)
           assert.ok((await overhang(page)) <= 0, `${path} is too wide`)
           if (look === 'phone') assert.deepEqual(await cutCells(page), [], path)
           const named = await page.evaluate<string[]>(
