@@ -43,7 +43,7 @@ async function allOf(open: () => Promise<StoreTransfer>): Promise<Record<string,
 suite('kill -9 of a copy: the next one makes it whole', { timeout: 600_000 }, () => {
   async function filled(source: Place): Promise<Place> {
     const store = await source.store()
-    for (let mailbox = 0; mailbox < 12; mailbox += 1) await fill(store)
+    for (let mailbox = 0; mailbox < 6; mailbox += 1) await fill(store)
     await store.close()
     return source
   }

@@ -1,6 +1,6 @@
 /**
  * The reads of the API over a mailbox of 200,000 messages: none holds the event loop, none waits without end, and
- * nobody else waits for them. On MongoDB of 50,000, since the server of our tests takes a minute to store 200,000:
+ * nobody else waits for them. On MongoDB of 20,000, since the server of our tests takes a minute to store 200,000:
  * `npm run bench -- api --store mongodb` reads these.
  */
 import assert from 'node:assert/strict'
@@ -8,7 +8,7 @@ import { after, before, suite, test } from 'node:test'
 import { largeLists, openLargeMailbox, type LargeMailbox } from '../support/large-lists.ts'
 import { chosenStore } from '../support/store-choice.ts'
 
-const count = chosenStore().kind === 'mongodb' ? 50_000 : 200_000
+const count = chosenStore().kind === 'mongodb' ? 20_000 : 200_000
 const mostMs = { held: 50, health: 250, list: 1000 }
 
 suite(`reads of the API over a mailbox of ${count} messages`, () => {
