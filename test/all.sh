@@ -58,8 +58,9 @@ section 'what takes long, kills, and the store on MongoDB'
 untimed=('test/hostile/{call-log,connections,credentials,failing-writes,files,hosts,kept-memory}.test.ts'
   'test/hostile/{kills-*,linear,management,names,plaintext,reconnect-links}.test.ts')
 # What takes longest first: at the end it would have the machine to itself.
-longest=('test/hostile/kills-*.test.ts' 'test/engine/accounts/model.long.test.ts' 'test/e2e/{own-writes,servers,nodes}.long.test.ts')
-MAILROOM_TEST_AT_ONCE=5 node test/run.ts --alone "${longest[@]}" 'test/**/*.long.test.ts' \
+longest=(test/engine/accounts/model.long.test.ts test/console/console.long.test.ts 'test/hostile/kills-*.test.ts'
+  'test/e2e/{servers,nodes,transfers,own-writes}.long.test.ts' 'test/{connect/wizard,api/core/docs-pages}.long.test.ts')
+MAILROOM_TEST_AT_ONCE=6 node test/run.ts "${longest[@]}" 'test/**/*.long.test.ts' \
   'test/store/*.test.ts' '!test/store/sqlite*.test.ts' "${untimed[@]}"
 
 section 'the whole service on MongoDB; and beside it kills, and two minutes of networks and mail servers that fail'
@@ -70,17 +71,20 @@ begin 'kills of the service on MongoDB' env MAILROOM_TEST_STORE=mongodb node tes
 # line. The API runs on MongoDB with two nodes, further down.
 on_store=('test/e2e/{burst,dovecot,dovecot-v2,reseal}.long.test.ts'
   'test/engine/accounts/{own-writes,restarted,reused}.long.test.ts' 'test/engine/webhooks/{history,isolation}.long.test.ts'
-  'test/{api,api/core,engine/accounts,engine/webhooks}/!(*.long).test.ts'
+  'test/{api/core,engine/accounts,engine/webhooks}/!(*.long).test.ts'
   'test/engine/{mailboxes,readiness,retention,oauth/tokens}.test.ts' test/connect/sign-in.test.ts
-  'test/hostile/{credentials,files,reconnect-links}.test.ts' '!test/api/core/{answers,oauth1,server}.test.ts'
-  '!test/api/cli.test.ts' '!test/engine/accounts/model*.test.ts'
-  '!test/engine/accounts/{command-logins,confused-search,link,notify,odd-answers,plain-server,stale-view,streams}.test.ts')
+  'test/hostile/{credentials,files,reconnect-links}.test.ts'
+  '!test/api/core/{answers,docs,oauth1*,openapi,requests,router,server,tries,values}.test.ts'
+  '!test/engine/accounts/{command-logins,confused-search,link,model*,notify,odd-answers,plain-server}.test.ts'
+  '!test/engine/accounts/{plan,plan-old,sets,stale-view,streams}.test.ts'
+  '!test/engine/webhooks/{channel-log,envelope,http,lines,match,name-service,pace,patterns}.test.ts'
+  '!test/engine/webhooks/{retry-after,shared-health,shared-places,turns,verdicts}.test.ts')
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=3 node test/run.ts "${on_store[@]}"
 end 'kills of the service on MongoDB'
 end 'two minutes of faults'
 
 section 'the API on two nodes with MongoDB, each call to either of them'
-MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=3 node test/run.ts --alone \
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=3 node test/run.ts \
   'test/e2e/{own-writes,in-process}.long.test.ts' 'test/api/lite/messages-{anew,lists}.long.test.ts' \
   'test/api/{lite,v2,admin}/!(*.long).test.ts'
 
