@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `npm run test:all`: what `npm test` leaves out. Tests that take long or need other servers, the whole service on MongoDB, what mail
-# servers, tenants and strangers may try, the API along its own document, the demo, two minutes of faults, and a minute of everything at once.
+# servers, tenants and strangers may try, the API along its own document, the demo, two minutes of faults, nodes that fail, and a minute of
+# everything at once.
 # Needs Dovecot, Cyrus, GreenMail, Chromium and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -83,10 +84,13 @@ MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=3 node test/run.ts "${on_store
 end 'kills of the service on MongoDB'
 end 'two minutes of faults'
 
-section 'the API on two nodes with MongoDB, each call to either of them'
+section 'the API on two nodes with MongoDB, each call to either of them; and beside it nodes that fail'
+# It waits most of its time: for others to notice a node that is silent.
+begin 'nodes that fail' npm run bench -- nodes --faults --short
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=3 node test/run.ts \
   'test/e2e/{own-writes,in-process}.long.test.ts' 'test/api/lite/messages-{anew,lists}.long.test.ts' \
   'test/api/{lite,v2,admin}/!(*.long).test.ts'
+end 'nodes that fail'
 
 # These tests measure the waits of others in processor time: two files at once do not lengthen them.
 section 'test/hostile'

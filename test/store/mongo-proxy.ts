@@ -13,6 +13,9 @@ import { isAppError } from '../../engine/errors.ts'
  */
 export type Verdict = 'pass' | 'hang' | 'die' | 'die-after'
 
+/** Called with each command as it is passed on. What it returns is called with the answer. */
+export type Watch = (command: Document) => ((answer: Document) => void) | null
+
 export interface Proxy {
   /** The same URI, through the proxy. */
   readonly uri: string
@@ -32,6 +35,8 @@ export interface Proxy {
 }
 
 const opMsg = 2013
+/** Offsets in a frame. */
+const [requestId, responseTo] = [4, 8]
 const own = new Set(['hello', 'ismaster', 'isMaster', 'ping', 'endSessions', 'buildInfo'])
 const writes = new Set(['insert', 'update', 'delete', 'findAndModify'])
 
@@ -86,7 +91,7 @@ export async function diesIn(
   }
 }
 
-/** The command of an OP_MSG frame with its document sequences; null for other frames. */
+/** The command of an OP_MSG frame with its document sequences, or the answer; null for other frames. */
 function commandOf(frame: Buffer): Document | null {
   if (frame.readInt32LE(12) !== opMsg) return null
   const flags = frame.readUInt32LE(16)
@@ -112,18 +117,36 @@ function sequence(section: Buffer): Document {
   return { [section.toString('utf8', 0, zero)]: documents }
 }
 
-/** Splits a stream into frames; answers what is left over. */
-function eachFrame(data: Buffer, use: (frame: Buffer) => void): Buffer {
-  let rest = data
-  while (rest.length >= 4 && rest.length >= rest.readInt32LE(0)) {
-    const size = rest.readInt32LE(0)
-    use(rest.subarray(0, size))
-    rest = rest.subarray(size)
-  }
-  return rest
+/** Splits what a socket receives into frames. */
+function eachFrameOf(socket: Socket, use: (frame: Buffer) => void): void {
+  let rest = Buffer.alloc(0)
+  socket.on('data', (data: Buffer) => {
+    rest = Buffer.concat([rest, data])
+    while (rest.length >= 4 && rest.length >= rest.readInt32LE(0)) {
+      const size = rest.readInt32LE(0)
+      use(rest.subarray(0, size))
+      rest = rest.subarray(size)
+    }
+  })
 }
 
-export async function createProxy(server: string): Promise<Proxy> {
+/** What waits for an answer, by the id of its command. */
+type Answers = Map<number, (answer: Document) => void>
+
+interface Connection {
+  readonly client: Socket
+  readonly upstream: Socket
+  readonly answers: Answers
+}
+
+function answer(frame: Buffer, answers: Answers): void {
+  const id = frame.readInt32LE(responseTo)
+  const use = answers.get(id)
+  answers.delete(id)
+  if (use !== undefined) use(commandOf(frame) ?? {})
+}
+
+export async function createProxy(server: string, watch?: Watch): Promise<Proxy> {
   const target = new URL(server)
   const sockets = new Set<Socket>()
   let alive = true
@@ -145,17 +168,14 @@ export async function createProxy(server: string): Promise<Proxy> {
       })
     }
     upstream.pipe(client)
+    const answers: Answers = new Map()
+    if (watch !== undefined) eachFrameOf(upstream, (frame) => answer(frame, answers))
     if (!takes) upstream.pause()
-    let rest = Buffer.alloc(0)
-    client.on('data', (data: Buffer) => {
-      rest = Buffer.from(
-        eachFrame(Buffer.concat([rest, data]), (frame) => void pass(Buffer.from(frame), client, upstream)),
-      )
-    })
+    eachFrameOf(client, (frame) => void pass(Buffer.from(frame), { client, upstream, answers }))
     if (!takes) client.pause()
   })
 
-  async function pass(frame: Buffer, client: Socket, upstream: Socket): Promise<void> {
+  async function pass(frame: Buffer, { client, upstream, answers }: Connection): Promise<void> {
     const command = commandOf(frame)
     if (command === null || own.has(commandName(command))) {
       upstream.write(frame)
@@ -176,6 +196,8 @@ export async function createProxy(server: string): Promise<Proxy> {
       // unpipe has paused it: a listener alone would never hear the answer
       upstream.resume()
     }
+    const use = watch?.(command)
+    if (use) answers.set(frame.readInt32LE(requestId), use)
     if (proxy.delayMs === 0) upstream.write(frame)
     else setTimeout(() => upstream.write(frame), proxy.delayMs)
   }

@@ -23,7 +23,7 @@ export interface BenchOptions {
   readonly commit: string | null
   /** pair: a checkout of it that is there already, with its dependencies. */
   readonly beside: string | null
-  /** pair, nodes --faults: two minutes in all. */
+  /** pair, nodes --faults: two minutes in all, so each fault once. */
   readonly short: boolean
   /** nodes: mail while nodes fail at random. */
   readonly faults: boolean

@@ -9,6 +9,7 @@ import { createUser, createWebhook, listed } from '../../support/users.ts'
 import { benchMail } from '../lib/mail.ts'
 import { openBenchStore } from '../lib/options.ts'
 import { inParallel } from '../lib/parallel.ts'
+import { trackWriters, type Writers } from './writers.ts'
 
 export interface Node {
   readonly name: string
@@ -29,6 +30,7 @@ export interface Cluster {
   /** Those that run, or are to be started again. */
   readonly nodes: Node[]
   readonly users: User[]
+  readonly writers: Writers
   start(role?: 'all' | 'api' | 'engine'): Promise<Node>
   /** Stops it in order. */
   end(node: Node): Promise<void>
@@ -50,6 +52,7 @@ export async function startCluster(mostAccounts: number): Promise<Cluster> {
   const mongoUri = store.service.mongoUri ?? ''
   const nodes: Node[] = []
   const users: User[] = []
+  const writers = trackWriters()
   let names = 0
   try {
     const dovecot = await startDovecot({ mailboxes: mostAccounts * 2 })
@@ -60,11 +63,12 @@ export async function startCluster(mostAccounts: number): Promise<Cluster> {
       await Promise.all(nodes.map(remove))
     })
     return {
-      ...{ dovecot, receiver, mongoUri, nodes, users },
+      ...{ dovecot, receiver, mongoUri, nodes, users, writers },
       async start(role = 'all') {
-        const proxy = await createProxy(mongoUri)
+        const name = `${role} ${(names += 1)}`
+        const proxy = await createProxy(mongoUri, writers.watch(name))
         const service = await startService({ mongoUri: proxy.uri, env: { ...env, MAILROOM_ROLE: role } })
-        const node = { name: `${role} ${(names += 1)}`, service, proxy }
+        const node = { name, service, proxy }
         nodes.push(node)
         return node
       },
@@ -135,7 +139,7 @@ export async function watched(nodes: readonly Node[]): Promise<number> {
 export async function allWatched({ users }: Cluster, nodes: readonly Node[], withinMs = patientMs): Promise<void> {
   await until('every account is watched', async () => (await watched(nodes)) === users.length, {
     withinMs,
-    everyMs: 100,
+    everyMs: 250,
     explain: () => nodes.map(({ name, service }) => `--- ${name}\n${service.log().slice(-2000)}`).join('\n'),
   })
 }
