@@ -115,12 +115,16 @@ suite('docs/kubernetes.yaml', () => {
     )
   })
 
-  test('scales by a metric that there is', async () => {
-    const { metrics } = one('HorizontalPodAutoscaler').spec as unknown as {
+  test('scales by a metric that there is, to as many pods as the plan of docs/scale.md has', async () => {
+    const { metrics, maxReplicas } = one('HorizontalPodAutoscaler').spec as unknown as {
+      readonly maxReplicas: number
       readonly metrics: readonly { readonly pods?: { readonly metric: { readonly name: string } } }[]
     }
     const name = metrics.flatMap(({ pods }) => pods?.metric.name ?? [])[0]
     assert(name !== undefined)
+    const plan = readFileSync(join(import.meta.dirname, '../../docs/scale.md'), 'utf8')
+    const planned = Number(/start with (\d+)/.exec(plan)?.[1])
+    assert(maxReplicas >= planned, `${planned} pods`)
     const exposed = await createMetrics({ accountTags: () => new Map() }).registry.metrics()
     assert.match(exposed, new RegExp(`^# TYPE ${name} gauge$`, 'm'))
   })

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { cyrusRoot, greenMailJar, pymapPython } from './mail-home.ts'
 
-export type Service = 'dovecot' | 'cyrus' | 'greenmail' | 'pymap' | 'mongodb' | 'chromium'
+export type Service = 'dovecot' | 'cyrus' | 'greenmail' | 'pymap' | 'mongodb' | 'chromium' | 'docker-compose'
 
 /** Why the service cannot be used here; null = it can. */
 const missing: Record<Service, () => string | null> = {
@@ -27,6 +27,10 @@ const missing: Record<Service, () => string | null> = {
   pymap: () => (pymapPython() === null ? 'pymap is not here (bash test/support/mail-servers.sh install pymap)' : null),
   mongodb: () => (process.env['MONGODB_URI'] ? null : 'MONGODB_URI is not set (npm run mongo start)'),
   chromium: () => (chromiumPath() === null ? 'chromium is not installed (Debian: chromium-headless-shell)' : null),
+  'docker-compose': () =>
+    versionOf('docker-compose', ['--version']) === null
+      ? 'docker-compose is not installed (Debian: docker-compose)'
+      : null,
 }
 
 /** Where Debian puts programs that are not on everybody's PATH. */
