@@ -18,7 +18,7 @@ import { openCollections, shapes, type Collections } from '../../../engine/store
 import { messageDoc } from '../../../engine/store/mongo/messages.ts'
 import { withDelta } from '../../../engine/store/contacts.ts'
 import { newMessage } from '../../../engine/store/rows.ts'
-import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
+import { deliveredAttempt, type Bytes, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
 
 const read = { maxTimeMS: 10_000 }
@@ -149,9 +149,9 @@ async function page({ messages }: Collections, { accountId, folderId, limit, off
   return (await rows.sort({ sentAt: -1, _id: -1 }).skip(offset).limit(limit).toArray()).length
 }
 
-export async function databaseBytes(db: Db): Promise<number> {
+export async function databaseBytes(db: Db): Promise<Bytes> {
   const { storageSize, indexSize } = await db.command({ dbStats: 1 })
-  return Number(storageSize) + Number(indexSize)
+  return { data: Number(storageSize), indexes: Number(indexSize) }
 }
 
 export async function bareMongo(uri: string, pool: number): Promise<Contestant> {

@@ -15,7 +15,7 @@ import type { SyncBatch } from '../../../engine/store/port.ts'
 import type { FolderRecord, MessageRecord, OutboxRecord, StoredContact } from '../../../engine/store/records.ts'
 import { withDelta } from '../../../engine/store/contacts.ts'
 import { foldCase, goneAt, messageKeys, newMessage, sameCursor } from '../../../engine/store/rows.ts'
-import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
+import { deliveredAttempt, type Bytes, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
 
 const sql = {
@@ -215,9 +215,12 @@ export function openBare(path: string, sync: string): DatabaseSync {
   return database
 }
 
-export function fileBytes(database: DatabaseSync): number {
-  const number = (pragma: string): number => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0])
-  return number('page_count') * number('page_size')
+export function fileBytes(database: DatabaseSync): Bytes {
+  const number = (sql: string): number => Number(Object.values(database.prepare(sql).get() ?? {})[0])
+  const indexes = number(
+    "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'index')",
+  )
+  return { data: number('PRAGMA page_count') * number('PRAGMA page_size') - indexes, indexes }
 }
 
 export function bareSqlite(path: string, sync: string): Contestant {

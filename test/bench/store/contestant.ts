@@ -10,6 +10,12 @@ export interface ListPage {
   readonly offset: number
 }
 
+/** Of all that is stored, by the statistics of the store. */
+export interface Bytes {
+  readonly data: number
+  readonly indexes: number
+}
+
 export interface Contestant {
   /** Makes the batch ready outside the measured time; the answer writes it. */
   prepare(batch: SyncBatch): () => Promise<unknown>
@@ -19,8 +25,7 @@ export interface Contestant {
   message(accountId: string, id: string): Promise<boolean>
   /** Reads waiting rows of a channel and records each as delivered. Answers how many. */
   claim(channelId: string, limit: number): Promise<number>
-  /** Of all that is stored, indexes included. */
-  bytes(): Promise<number>
+  bytes(): Promise<Bytes>
   close(): Promise<void>
 }
 
@@ -29,7 +34,7 @@ export function deliveredAttempt(at: number): DeliveryAttempt {
   return { at, durationMs: 12, status: 200, error: null, response: 'ok' }
 }
 
-export function adapter(store: Store, bytes: () => Promise<number>): Contestant {
+export function adapter(store: Store, bytes: () => Promise<Bytes>): Contestant {
   return {
     prepare: (batch) => () => store.sync.apply(batch),
     page: async ({ accountId, folderId, limit, offset }) => {
