@@ -15,6 +15,7 @@ import {
   type Burst,
   type Hop,
   type Idle,
+  type Latency,
   type Spread,
 } from './nodes/measures.ts'
 import type { BenchOptions } from './lib/options.ts'
@@ -28,7 +29,7 @@ interface Figures {
   readonly idles: readonly Idle[]
   readonly bursts: readonly Burst[]
   readonly calls: readonly Hop[]
-  readonly latencies: Readonly<Record<'quiet' | 'rolling restart', Spread>>
+  readonly latencies: Readonly<Record<'quiet' | 'rolling restart', Latency>>
   readonly takeovers: Readonly<Record<'killed' | 'silent', Spread>>
 }
 
@@ -58,7 +59,9 @@ async function measure(cluster: Cluster, { accounts, seconds, count }: Sizes): P
   const bursts: Burst[] = []
   for (let many = 1; many <= mostNodes; many += 1) {
     const { service } = await cluster.start()
-    if (many === 1) idles.push(await idle(cluster, seconds))
+    if (many > 1) await evenlyWatched(cluster, cluster.nodes)
+    // Another node with the same accounts, then more accounts on the same nodes.
+    idles.push(await idle(cluster, seconds))
     // As much for each of them, however many there are: mail that comes together is cheaper.
     await cluster.connect(service, Math.ceil(accounts / mostNodes))
     await evenlyWatched(cluster, cluster.nodes)
@@ -85,14 +88,14 @@ function report(options: BenchOptions, figures: Figures): boolean {
     idles.map((row) => [row.nodes, row.accounts, row.operationsPerSecond, row.cpuPercent]),
   )
   table(
-    ['burst: nodes', 'events/s', 'processor (ms/event)', 'beyond idle (ms/event)'],
-    bursts.map((row) => [row.nodes, row.eventsPerSecond, row.cpuMsPerEvent, row.beyondIdle]),
+    ['burst: nodes', 'events/s', 'processor (ms/event)', 'beyond idle (ms/event)', 'operations/event'],
+    bursts.map((row) => [row.nodes, row.eventsPerSecond, row.cpuMsPerEvent, row.beyondIdle, row.operationsPerEvent]),
   )
   table(
-    ['call (ms)', 'at the owner p50', 'p99', 'through another node p50', 'p99'],
-    calls.map(({ call, atOwner, throughOther }) => [
+    ['call (ms)', 'at the owner p50', 'p99', 'through another node p50', 'p99', 'operations'],
+    calls.map(({ call, atOwner, throughOther, operationsPerCall }) => [
       call,
-      ...[atOwner.p50, atOwner.p99, throughOther.p50, throughOther.p99],
+      ...[atOwner.p50, atOwner.p99, throughOther.p50, throughOther.p99, operationsPerCall],
     ]),
   )
   const spreads = {
@@ -107,6 +110,7 @@ function report(options: BenchOptions, figures: Figures): boolean {
       'watched again after SIGSTOP': takeovers.silent,
     }).map(([name, { p50, p99 }]) => [name, p50, p99]),
   )
+  say(`operations of an event, mail by mail: ${latencies.quiet.operationsPerEvent}`)
   const [alone = Number.NaN, ...more] = bursts.map(({ beyondIdle }) => beyondIdle)
   const growth = Math.round((Math.max(...more) / alone) * 100) / 100
   const slowest = Math.max(takeovers.killed.p99, takeovers.silent.p99)

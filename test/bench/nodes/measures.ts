@@ -1,7 +1,8 @@
 /** What several nodes cost, and how long they take, without faults but those that are measured. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { MongoClient } from 'mongodb'
+import { MongoClient, type Document } from 'mongodb'
 import { slotOf } from '../../../engine/store/slots.ts'
+import { commandName } from '../../store/mongo-proxy.ts'
 import { part } from '../../support/callbacks.ts'
 import type { Service } from '../../support/service.ts'
 import { until } from '../../support/until.ts'
@@ -26,8 +27,9 @@ export async function idle({ nodes, users }: Cluster, seconds: number): Promise<
     await pause(ms)
     return nodes.reduce((sum, { proxy }) => sum + proxy.seen.length, 0)
   }
-  // Slots are shared out for a while after users were made; a beat is two commands.
-  const isAtRest = async (): Promise<boolean> => (await operationsIn(3000)) <= 9 * nodes.length
+  // Slots are shared out for a while after users were made, and accounts that have moved write once more some seconds
+  // later; a beat is two commands.
+  const isAtRest = async (): Promise<boolean> => (await operationsIn(10_000)) <= 25 * nodes.length
   await until('nothing but beats', isAtRest, { withinMs: patientMs })
   const cpu = cpuOf(nodes)
   const began = performance.now()
@@ -41,6 +43,18 @@ export async function idle({ nodes, users }: Cluster, seconds: number): Promise<
   }
 }
 
+/** Commands of the nodes to the database since, but for what they ask about one another. */
+function operationsOf(nodes: readonly Node[]): () => number {
+  const sum = (): number =>
+    nodes.reduce((all, { proxy }) => all + proxy.seen.filter((command) => !isAboutNodes(command)).length, 0)
+  const before = sum()
+  return () => sum() - before
+}
+
+function isAboutNodes(command: Document): boolean {
+  return /^(?:nodes|slots|news)$/.test(String(command[commandName(command)]))
+}
+
 /** Answers the way to the milliseconds of processor time that they have used since. */
 function cpuOf(nodes: readonly Node[]): () => number {
   const sum = (): number => nodes.reduce((all, { service }) => all + cpuNanosOf(service.pid) / 1e6, 0)
@@ -52,6 +66,8 @@ export interface Spread {
   readonly p50: number
   readonly p99: number
 }
+
+const two = (value: number): number => Math.round(value * 100) / 100
 
 const spreadOf = (times: readonly number[]): Spread => ({
   p50: round(percentile(times, 50)),
@@ -89,8 +105,13 @@ export async function takeover(
   return spreadOf(times)
 }
 
+export interface Latency extends Spread {
+  readonly operationsPerEvent: number
+}
+
 /** Milliseconds from mail to callback, of mail to every account all the time while `work` is done. */
-export async function latencyDuring(cluster: Cluster, series: string, work: () => Promise<void>): Promise<Spread> {
+export async function latencyDuring(cluster: Cluster, series: string, work: () => Promise<void>): Promise<Latency> {
+  const operations = operationsOf(cluster.nodes)
   const sent = new Map<string, number>()
   const told = new Map<string, number>()
   cluster.receiver.onCallback(({ body, at }) => {
@@ -115,7 +136,8 @@ export async function latencyDuring(cluster: Cluster, series: string, work: () =
     explain: () => [...sent.keys()].filter((id) => !told.has(id)).join(' '),
   })
   cluster.receiver.onCallback(() => undefined)
-  return spreadOf([...sent].map(([id, at]) => (told.get(id) ?? Infinity) - at))
+  const spread = spreadOf([...sent].map(([id, at]) => (told.get(id) ?? Infinity) - at))
+  return { ...spread, operationsPerEvent: two(operations() / sent.size) }
 }
 
 /** Every node is replaced, one after the other. */
@@ -131,6 +153,8 @@ export interface Hop {
   readonly call: string
   readonly atOwner: Spread
   readonly throughOther: Spread
+  /** To the database, of all nodes together. */
+  readonly operationsPerCall: number
 }
 
 /** Milliseconds of calls for one user, at the owner and through another node, by turns. */
@@ -150,6 +174,7 @@ export async function hops(cluster: Cluster, times: number): Promise<Hop[]> {
   const measured: Hop[] = []
   for (const [call, of] of calls) {
     const took = { owner: [] as number[], other: [] as number[] }
+    const operations = operationsOf(cluster.nodes)
     for (let at = 0; at < times; at += 1)
       for (const [which, { service }] of [
         ['owner', owner],
@@ -159,7 +184,8 @@ export async function hops(cluster: Cluster, times: number): Promise<Hop[]> {
         await of(service, at)
         took[which].push(performance.now() - began)
       }
-    measured.push({ call, atOwner: spreadOf(took.owner), throughOther: spreadOf(took.other) })
+    const operationsPerCall = two(operations() / (2 * times))
+    measured.push({ call, atOwner: spreadOf(took.owner), throughOther: spreadOf(took.other), operationsPerCall })
   }
   return measured
 }
@@ -190,6 +216,7 @@ export interface Burst {
   readonly cpuMsPerEvent: number
   /** Without what they use in that time when nothing comes. */
   readonly beyondIdle: number
+  readonly operationsPerEvent: number
 }
 
 /** Mail to all accounts at once, until each message is told of. */
@@ -203,6 +230,7 @@ export async function burst(cluster: Cluster, series: string, count: number, res
   const share = Math.ceil(count / users.length)
   const clients = await inParallel(users, 8, ({ mailbox }) => dovecot.connect(mailbox))
   const cpu = cpuOf(nodes)
+  const operations = operationsOf(nodes)
   const began = performance.now()
   await inParallel(users, users.length, async ({ mailbox }, index) => {
     const mail = Array.from({ length: share }, (_, at) => benchMail(`${series}-${index}-${at}`, mailbox))
@@ -219,7 +247,8 @@ export async function burst(cluster: Cluster, series: string, count: number, res
   return {
     nodes: nodes.length,
     eventsPerSecond: Math.round(told.size / seconds),
-    cpuMsPerEvent: Math.round((cpuMs / told.size) * 100) / 100,
-    beyondIdle: Math.round(((cpuMs - idleMs) / told.size) * 100) / 100,
+    cpuMsPerEvent: two(cpuMs / told.size),
+    beyondIdle: two((cpuMs - idleMs) / told.size),
+    operationsPerEvent: two(operations() / told.size),
   }
 }
