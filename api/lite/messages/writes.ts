@@ -4,14 +4,7 @@
  * flags in all folders of the message, so that the message reads the same from everywhere.
  */
 import { z } from 'zod'
-import {
-  AppError,
-  badParameter,
-  type FolderRecord,
-  isAppError,
-  notFound,
-  type Placement,
-} from '../../../engine/index.ts'
+import { badParameter, type FolderRecord, isAppError, notFound, type Placement } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
 import { type Call, routesAt, tagged } from '../../route.ts'
 import { filledText, success } from '../../values.ts'
@@ -64,25 +57,18 @@ async function placesOf(call: Call, { account, message, placements }: Located): 
 
 /** Returns the new flags in the first placement. Placements that have left the server are skipped. */
 export async function writeFlags(call: Call, located: Located, change: Change): Promise<readonly string[]> {
-  return asNamed(located.name, writeAt(call, located, change))
-}
-
-async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
-  const { message, user } = located
+  const { message, user, name } = located
   call.touchesImap(user)
-  let written: readonly string[] | null = null
-  let missing: AppError | null = null
-  for (const place of await placesOf(call, located)) {
-    try {
-      const flags = await call.engine.accounts.setFlags(message, place, change)
-      written ??= flags
-    } catch (error) {
-      if (!isAppError(error, 'not_found')) throw error
-      missing = error
-    }
+  const unlessGone = (error: unknown): null => {
+    if (!isAppError(error, 'not_found')) throw error
+    return null
   }
-  if (written !== null) return written
-  throw missing ?? new AppError('internal', `message ${message.id} lies nowhere`)
+  const written = await Array.fromAsync(await placesOf(call, located), (place) =>
+    call.engine.accounts.setFlags(message, place, change).catch(unlessGone),
+  )
+  const flags = written.find((one) => one !== null)
+  if (flags === undefined) throw notFound('message', name)
+  return flags
 }
 
 const getFlags = routesAt('GET', messagePaths, '/flags', {
