@@ -1,14 +1,6 @@
 /** /app: the application's status callback URL, and the logs of callbacks and of API calls. */
 import { z } from 'zod'
-import {
-  badParameter,
-  callsByPath,
-  type DeliveryQuery,
-  notFound,
-  type OutboxRecord,
-  type Store,
-  type WebhookRecord,
-} from '../engine/index.ts'
+import { badParameter, callsByPath, type DeliveryQuery, notFound } from '../engine/index.ts'
 import * as examples from './examples.ts'
 import { findAccount } from './lite/find.ts'
 import { seconds } from './addresses.ts'
@@ -87,7 +79,7 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
   query: webhookLogQuery,
   response: z.array(webhookLogView),
   async handler({ query }, call) {
-    const { store } = call.engine
+    const { store, webhooks } = call.engine
     const wanted: DeliveryQuery = given({
       developerId: call.developer.id,
       webhookId: query.webhook_id,
@@ -97,7 +89,8 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
       statusTo: query.status_code_to,
     })
     const rows = await store.outbox.list(wanted, query)
-    const hooks = await webhooksOf(store, rows)
+    const withoutUrl = rows.filter((row) => row.url === null && row.attempts.at(-1)?.url === undefined)
+    const hooks = await webhooks.several(withoutUrl.flatMap(({ webhookId }) => webhookId ?? []))
     return rows.map((row) => {
       const last = row.attempts.at(-1)
       return {
@@ -133,14 +126,6 @@ async function namedAccounts(
   }
   if (label !== undefined) return [(await findAccount(call, userId, label)).account.id]
   return (await call.engine.store.accounts.listByUser(userId)).map(({ id }) => id)
-}
-
-/** The webhooks of rows without a URL of their own. */
-async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<Map<string, WebhookRecord>> {
-  const withoutUrl = rows.filter((row) => row.url === null && row.attempts.at(-1)?.url === undefined)
-  const ids = new Set(withoutUrl.flatMap(({ webhookId }) => webhookId ?? []))
-  const found = await Promise.all([...ids].map((id) => store.webhooks.get(id)))
-  return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
 }
 
 const calls = defineRoute('GET /app/logs/calls', {
