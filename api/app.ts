@@ -104,7 +104,7 @@ export function createApp({
   })
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log, uses: engine.uses })
   const wizard = createWizard(engine, now)
-  const pages = [...consoleRoutes({ config, log, now }), ...wizardRoutes(wizard)]
+  const pages = [...consoleRoutes(engine, now), ...wizardRoutes(wizard)]
   const readers = { api: baseUrlReader(config), pages: pageUrlReader(config) }
   // Browsers reach the management listener at its own address, or through a tunnel.
   const ownPages = pageUrlReader({ ...config, MAILROOM_PUBLIC_URL: null, MAILROOM_HOST: config.MAILROOM_ADMIN_HOST })

@@ -35,16 +35,21 @@ const heartbeatMs = 15_000
 export function wizardRoutes(wizard: Wizard): readonly Route[] {
   const page = (method: 'GET' | 'POST', name: string, handle: Handler): Route =>
     pageRoute(wizard, { at: `${method} /connect/{token}${name === '' ? '' : `/${name}`}`, step: name, handle })
+  const start = open((visit) => visit.go(''))
   return [
     // A link without its token.
     pageRoute(wizard, { at: 'GET /connect', step: '', handle: first }),
     page('GET', '', open(first)),
-    page('GET', '{page}', open(goTo(''))),
-    page('GET', 'address', open(goTo(''))),
+    page('GET', '{page}', start),
+    page('GET', 'address', start),
     page('POST', 'address', open(takeAddress)),
     page('GET', 'login', open(login)),
     page('POST', 'login', open(withMailbox(takeLogin))),
-    page('GET', 'sign-in', open(goTo('login'))),
+    page(
+      'GET',
+      'sign-in',
+      open((visit) => visit.go('login')),
+    ),
     page('POST', 'sign-in', open(withMailbox(leave))),
     page('GET', 'connecting', open(connecting)),
     page('GET', 'events', events),
@@ -55,11 +60,6 @@ export function wizardRoutes(wizard: Wizard): readonly Route[] {
     }),
   ]
 }
-
-const goTo =
-  (step: string): Handler =>
-  (visit) =>
-    visit.go(step)
 
 /** A page of a token that is still valid. */
 function open(handle: Handler): Handler {

@@ -1,6 +1,6 @@
 /** All routes of the console, with login and logout. The API documents leave them out. */
 import { z } from 'zod'
-import { AppError, type Config, createFairQueue, type Logger, toAppError } from '../../engine/index.ts'
+import { AppError, createFairQueue, type Engine, toAppError } from '../../engine/index.ts'
 import { html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import { createTries, type Tries } from '../limits.ts'
@@ -113,13 +113,8 @@ const routes = [overview, search, trail, webhooks, webhook, audit, nodes, ...oth
 /** Wrong passwords of an address when MAILROOM_WRONG_KEYS sets no limit. */
 const usualTries = 10
 
-interface Deps {
-  readonly config: Pick<Config, 'MAILROOM_WRONG_KEYS'>
-  readonly log: Logger
-  readonly now: () => number
-}
-
-export function consoleRoutes({ config, log, now }: Deps): readonly Route[] {
+/** `now`: milliseconds since 1970. */
+export function consoleRoutes({ config, log }: Engine, now: () => number): readonly Route[] {
   const words = ['password', 'wrong ones'] as const
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log, words })
   const pages = routes.filter((route): route is Page => 'show' in route)
