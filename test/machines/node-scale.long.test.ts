@@ -73,6 +73,7 @@ suite('two hundred nodes with a million accounts, in virtual time', () => {
     { timeout: 900_000 },
     (t: TestContext) => {
       const world = new World(11, slotCount, weightOf)
+      world.network = { lost: 0.001, twice: 0.001, unanswered: 0.001, slowestMs: 200 }
       for (let count = 0; count < nodeCount; count += 1) world.join()
       t.diagnostic(`start: ${words(settle(world))}`)
       for (let second = 0; second < 20; second += 1) world.tick()
