@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { MongoClient } from 'mongodb'
+import { slotCount } from '../../engine/store/slots.ts'
 import { createProxy } from '../store/mongo-proxy.ts'
 import { needs } from '../support/require.ts'
 import { startService, type Service } from '../support/service.ts'
@@ -46,6 +47,22 @@ suite('a process on a database', needs('mongodb'), () => {
       assert.match(log, /mailroom: the database cannot be reached or is too slow/)
       assert.equal(await nodes().countDocuments({ pid: { $exists: true } }), 0)
     })
+
+  test('of the role engine owns slots and is well, and takes no calls of clients', async () => {
+    const service = await startService({ mongoUri, env: { ...env, MAILROOM_ROLE: 'engine' } })
+    services.push(service)
+    for (const path of ['/healthz', '/readyz', '/metrics'])
+      assert.equal((await fetch(service.url + path)).status, 200, path)
+    const me = await nodes().findOne({ pid: service.pid })
+    const owned = client.db().collection('slots').countDocuments({ owner: me?._id })
+    assert.equal(await owned, slotCount)
+    for (const path of ['/lite/users', '/2.0/accounts', '/app/status_callback_url', '/lite/webhooks'])
+      assert.equal((await service.api('GET', path)).status, 404, path)
+    const made = await service.api('POST', '/lite/users', { first_name: 'Ada' })
+    assert.equal(made.status, 404)
+    assert.equal(await client.db().collection('users').countDocuments({}), 0)
+    await service.stop()
+  })
 
   test('that others have taken for dead ends at once', async (t) => {
     const service = await startService({ mongoUri, env })
