@@ -19,6 +19,7 @@ export interface TestDatabase {
     readonly pool?: number
     readonly log?: Logger
     readonly lost?: () => void
+    readonly beatMs?: number
   }): Promise<Store>
   /** Closes the stores and drops the database. */
   remove(): Promise<void>

@@ -1,7 +1,7 @@
 /** A client that writes through one node and reads through another one finds what it wrote. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
+import { startReceiver, subjectOf, type CallbackReceiver } from '../../support/callbacks.ts'
 import { nodeCount } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import { startLiteRig, type LiteRig } from './rig.ts'
@@ -75,5 +75,36 @@ suite('calls that go to either of two nodes', { skip: nodeCount < 2 }, () => {
     await rig.ok('DELETE', `/lite/webhooks/${String(made['webhook_id'])}`)
     assert.equal(new Set(told().map(({ id }) => id)).size, boxes.length)
     assert.equal(told().length, boxes.length)
+  })
+})
+
+suite('a historical scan on two nodes', { skip: nodeCount < 2 }, () => {
+  test('is made by the owner of the account, and goes on at the other node when that one ends', async (t) => {
+    // A page is 100 messages. After the first one the owner would wait for longer than the test.
+    const rig = await startLiteRig({ env: { MAILROOM_HISTORICAL_PAUSE: '10m' } })
+    t.after(() => rig.close())
+    const receiver = await startReceiver()
+    t.after(() => receiver.close())
+    /** The index of the node that stored each page. */
+    const pages: number[] = []
+    for (const [at, { store }] of rig.engines.entries()) {
+      const { webhooks } = store
+      const save = webhooks.saveScan.bind(webhooks)
+      webhooks.saveScan = (...page) => {
+        pages.push(at)
+        return save(...page)
+      }
+    }
+    await rig.ok('POST', '/lite/webhooks', { callback_url: `${receiver.url}/old`, receive_historical: 1 })
+    const subjects = Array.from({ length: 130 }, (_, at) => `old ${at}`)
+    const box = await rig.mailbox('scanned', { subjects })
+    const owner = rig.engines.findIndex(({ store }) => store.nodes.owns(box.userId))
+    await until('the first page', () => receiver.all.length >= 100)
+    assert.deepEqual(pages, [owner])
+    await rig.engines[owner]?.stop()
+    await until('all pages', () => receiver.all.length >= subjects.length)
+    assert.deepEqual(pages, [owner, 1 - owner])
+    assert.deepEqual(new Set(receiver.all.map(subjectOf)), new Set(subjects))
+    assert.equal(new Set(receiver.all.map(({ id }) => id)).size, subjects.length, 'each under one id')
   })
 })
