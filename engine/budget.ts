@@ -5,7 +5,7 @@
  *
  * Each use has its own queue, so that holders never wait for each other in a circle, and small shares never wait for
  * large ones. One part of a developer (a webhook, an email account) gets at most a quarter of it, and one developer at
- * most half; the last third is for developers who hold nothing.
+ * most five eighths; the last quarter is for developers who hold nothing.
  */
 import { AppError } from './errors.ts'
 import { createFairQueue, type Release } from './fair-queue.ts'
@@ -59,6 +59,6 @@ type Pool = ReturnType<typeof poolOf>
 type Pools = [Pool, Pool, Pool, Pool]
 
 function poolOf(size: number) {
-  const bounds = { places: (size * 2) / 3, spare: size / 3, perDeveloper: size / 2, perKey: size / 4 }
+  const bounds = { places: (size * 3) / 4, spare: size / 4, perDeveloper: (size * 5) / 8, perKey: size / 4 }
   return { size, queue: createFairQueue(bounds) }
 }

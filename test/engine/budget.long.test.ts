@@ -63,7 +63,7 @@ suite('a budget', () => {
       assert.equal(await isTaken(budget.take(use, alone('a'), mib)), true, use)
   })
 
-  test('a developer has at most half, and who has nothing gets a share while others want more', async () => {
+  test('a developer has at most five eighths, and who has nothing gets a share while others want more', async () => {
     const budget = createBudget(total)
     const grab = async (name: string): Promise<number> => {
       let count = 0
@@ -71,7 +71,7 @@ suite('a budget', () => {
       return count
     }
     const taken = [await grab('a'), await grab('b'), await grab('c'), await grab('d')]
-    assert.deepEqual(taken, [16, 5, 1, 1], 'of 32: half, the rest of two thirds, and spare ones')
+    assert.deepEqual(taken, [20, 4, 1, 1], 'of 32: five eighths, the rest of three quarters, and spare ones')
     const release = await must(createBudget(total).take('contents', calls('a'), 500 * mib))
     release()
     assert.equal(await isTaken(budget.take('contents', calls('e'), mib)), true)

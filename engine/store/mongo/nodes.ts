@@ -64,6 +64,8 @@ class MongoNode implements Nodes {
   /** Slots of the lease whose work has not been started. */
   readonly #unstarted = new Set<number>()
   #answeredAt = performance.now()
+  /** Slots may have changed without a change of the version: the others have not read them again. */
+  #isUncounted = false
   #isWarned = false
   /** Slots are handed over until this time. */
   #leaveUntil = Infinity
@@ -181,6 +183,8 @@ class MongoNode implements Nodes {
       return
     }
     this.#answeredAt = begunAt
+    if (this.#isUncounted) await count(member.members, { version: 1 })
+    this.#isUncounted = false
     const seen = await readMembers(member.members)
     const at = performance.now()
     this.#nodes = seen.nodes
@@ -194,7 +198,7 @@ class MongoNode implements Nodes {
     this.#state = state
     const { bury: dead } = commands
     if (dead.length > 0) {
-      for (const one of dead) await this.#bury(one)
+      await Promise.all(dead.map((one) => this.#bury(one)))
       this.#readAt = ''
       return this.#look()
     }
@@ -301,6 +305,7 @@ class MongoNode implements Nodes {
       this.#deps.log.info({ slots: shed.length }, 'slots handed over')
     } catch (error) {
       this.#readAt = ''
+      this.#isUncounted = true
       this.#deps.log.warn({ err: toAppError(error) }, 'slots not claimed or handed over yet')
     }
   }
