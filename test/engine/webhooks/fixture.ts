@@ -152,6 +152,7 @@ export async function createRig(): Promise<Rig> {
         baseUrl: () => 'https://mail.example',
       })
       await webhooks.gained(allSlots)
+      await webhooks.scan(allSlots)
       const stop = (): Promise<void> => {
         undo.close()
         return webhooks.stopAll()
