@@ -178,10 +178,9 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
     },
     async stopAll(): Promise<void> {
       const withinMs = config.MAILROOM_SHUTDOWN_TIMEOUT
-      // No callback goes out after a node knows that it has lost its slots.
-      await actors.stopAll(withinMs)
-      await Promise.all([history.stop(), redeliveries.stop(), resends.stop()])
-      await searches.close()
+      // At once: no callback goes out after a node knows that it has lost its slots, and none waits for a search.
+      const ends = [actors.stopAll(withinMs), searches.close(), history.stop(), redeliveries.stop(), resends.stop()]
+      await Promise.all(ends)
       await recorder.close(withinMs)
       await http.close()
     },
