@@ -44,9 +44,9 @@ export function createSlotWork(deps: Deps): SlotWork {
       store.forgetKept()
       await webhooks.gained(slots)
       await accounts.gained(slots)
-      await webhooks.scan(slots)
+      void webhooks.scan(slots)
     },
-    rest: () => webhooks.rest(),
+    rest: webhooks.rest,
     async shed(slots) {
       // Webhooks last: callbacks that accounts have just stored are sent by the next owner.
       await accounts.shed(slots)

@@ -251,7 +251,7 @@ async function takeMultipart(ctx: FrameContext, body: Body, hash: Hash | null): 
     await message?.[Symbol.asyncDispose]()
     throw problems.find((error) => isAppError(error)) ?? malformed('not valid multipart/form-data', problems.at(-1))
   }
-  release(heldBytes + heldTimes * fieldBytes)
+  release((message === null ? 0 : heldBytes) + heldTimes * fieldBytes)
   exchange.values = valuesOf([...exchange.query, ...pairs])
   exchange.upload = message
   exchange.body = null

@@ -149,7 +149,8 @@ async function storeReport(
   const outbox = await listener.planStatus(account, { status, message, version: fromVersion + 1 })
   const ids = channels.getOrInsertComputed(accountId, () => new Set())
   for (const { channelId } of outbox) ids.add(channelId)
-  await store.accounts.transition({ ...changed, status, outbox, accountId, epoch, fromVersion })
+  const after = await store.accounts.transition({ ...changed, status, outbox, accountId, epoch, fromVersion })
+  if (after === null && (await store.accounts.get(accountId)) === null) throw notFound('email account', accountId)
   return ids
 }
 

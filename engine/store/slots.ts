@@ -42,9 +42,9 @@ export class Lease {
     return gained
   }
 
-  /** Begins the handover: no callback goes out in these slots, other work goes on. */
+  /** Begins the handover: no callback goes out in these slots, other work goes on. A closing slot stays closed. */
   rest(slots: readonly number[]): void {
-    for (const slot of slots) this.#ending.set(slot, 'resting')
+    for (const slot of slots) this.#ending.getOrInsert(slot, 'resting')
   }
 
   /** No work starts in these slots, running work may still write. */
@@ -121,8 +121,8 @@ export interface NumberedNews extends News {
 /** What the engine does for slots. Promises resolve when the work is done. */
 export interface SlotWork {
   gained(slots: readonly number[]): Promise<void>
-  /** Waits for the callbacks of resting slots that are under way. */
-  rest(): Promise<void>
+  /** Waits for the callbacks of resting slots that are under way, so long at most. */
+  rest(withinMs: number): Promise<void>
   /** Ends the work of these slots. */
   shed(slots: readonly number[]): Promise<void>
   heard(news: News): Promise<void>

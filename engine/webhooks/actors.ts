@@ -167,18 +167,22 @@ export class Actors {
     this.health.forget(channelId)
   }
 
-  /** No row of a slot in handover is under way, or in memory, when it resolves. */
+  /** No row of a slot in handover is under way, or in memory, when it resolves, unless the time is over. */
   async rest(withinMs: number): Promise<void> {
     const { nodes } = this.#deps.store
-    const isShed = (row: OutboxRecord): boolean => !nodes.sends(row.userId ?? row.developerId)
-    await withinTime(withinMs, Promise.all(this.channels.values().map((channel) => channel.renew(isShed))))
+    await this.#renew((row) => !nodes.sends(row.userId ?? row.developerId), withinMs)
   }
 
-  /** Ends the channels `gone`; in the others, as `rest`. */
+  /** Ends the channels `gone`. In the others no row of a lost slot is under way. */
   async shed(gone: readonly string[], withinMs: number): Promise<void> {
+    const { nodes } = this.#deps.store
     await Promise.all(gone.map((id) => this.registry.stop(id)))
-    await this.rest(withinMs)
+    await this.#renew((row) => !nodes.owns(row.userId ?? row.developerId), withinMs)
     for (const id of gone) this.#forget(id)
+  }
+
+  async #renew(isShed: (row: OutboxRecord) => boolean, withinMs: number): Promise<void> {
+    await withinTime(withinMs, Promise.all(this.channels.values().map((channel) => channel.renew(isShed))))
   }
 
   async stopAll(withinMs: number): Promise<void> {

@@ -38,8 +38,20 @@ export class History {
     this.#deps = deps
   }
 
+  /** Never rejects: what the store does not answer is asked again. */
   async startAll(slots?: readonly number[]): Promise<void> {
-    for (const { webhook } of this.#deps.targets.all()) await this.startFor(webhook, slots)
+    const { targets, log } = this.#deps
+    const started = (webhook: WebhookRecord): Promise<boolean> =>
+      this.startFor(webhook, slots).then(
+        () => true,
+        (error: unknown) => {
+          log.warn({ webhookId: webhook.id, err: toAppError(error) }, 'historical scans not started yet')
+          return false
+        },
+      )
+    for (const { webhook } of targets.all())
+      while (!this.#stopped.signal.aborted && !(await started(webhook)))
+        await pause(longestWaitMs, this.#stopped.signal)
   }
 
   /** The webhook was made, edited or activated, or this node has gained slots: of these alone. */

@@ -145,10 +145,10 @@ function createLife({ parts, http, recorder, actors, history, redeliveries, rese
       for (const channelId of await store.outbox.channels()) actors.wake(channelId)
       redeliveries.startAll()
     },
-    /** Starts the historical scans of the accounts in these slots. */
+    /** Starts the historical scans of the accounts in these slots. Never rejects. */
     scan: (slots: readonly number[]) => history.startAll(slots.length === slotCount ? undefined : slots),
-    /** Resolves when no callback of a slot in handover is under way. */
-    rest: () => actors.rest(config.MAILROOM_SHUTDOWN_TIMEOUT),
+    /** Resolves when no callback of a slot in handover is under way, or after this time. */
+    rest: (withinMs: number) => actors.rest(withinMs),
     /** Ends the webhooks of these slots. */
     async shed(slots: readonly number[]): Promise<void> {
       const gone = new Set(slots)

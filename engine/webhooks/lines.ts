@@ -196,7 +196,7 @@ export class DeliveryQueue {
     const index = rows.findIndex(({ dueAt }) => dueAt > now)
     const due = index < 0 ? rows : rows.slice(0, index)
     const later = rows[index]
-    if (later !== undefined) this.#wait(later, later.dueAt, this.#live)
+    if (later !== undefined && !this.#wait(later, later.dueAt, this.#live)) this.#unread = true
     if (due.length > 0) this.#queues.set(key, { rows: due, busy: 0, more: this.#unread, live: this.#live })
   }
 

@@ -24,9 +24,13 @@ const retryMs = 1000
 
 type Work<T extends { readonly done: boolean }> = ReturnType<typeof startWork<T>>
 
-/** Runs the steps, and repeats a step that the store rejects. `stop` resolves after the step under way. */
+/**
+ * Runs the steps once `begun` resolves, and repeats a step that the store rejects. `begun` rejects when the work could
+ * not begin, `ended` never; `stop` resolves after the step under way.
+ */
 function startWork<T extends { readonly done: boolean }>(
   first: T,
+  begun: Promise<void>,
   step: (current: T) => Promise<T>,
   held: (error: AppError) => void,
 ) {
@@ -41,12 +45,12 @@ function startWork<T extends { readonly done: boolean }>(
       }
     }
   }
+  const ended = begun.then(run).catch(() => undefined)
   const stop = (): Promise<void> => {
     stopped.abort()
-    return work.ended
+    return ended
   }
-  const work = { current: first, ended: Promise.resolve(), stop }
-  work.ended = run()
+  const work = { current: first, begun, ended, stop }
   return work
 }
 
@@ -59,14 +63,14 @@ export function createRedeliveries(deps: WebhookParts) {
   const { targets, store, log, now } = deps
   const works = new Map<string, Work<Redelivery>>()
 
-  function begin(webhookId: string, order: Redelivery): Work<Redelivery> {
+  function begin(webhookId: string, order: Redelivery, taken?: Promise<void>): Work<Redelivery> {
     const step = async (current: Redelivery): Promise<Redelivery> => {
       const next = await redeliver(deps, webhookId, current)
       const isThere = (await store.webhooks.edit(webhookId, { redelivery: next })) !== null
       return isThere ? next : { ...next, done: true }
     }
     const held = (err: AppError): void => log.warn({ webhookId, err }, 'redelivery held up')
-    const work = startWork(order, step, held)
+    const work = startWork(order, taken ?? Promise.resolve(), step, held)
     works.set(webhookId, work)
     void work.ended.then(() => works.delete(webhookId))
     return work
@@ -99,8 +103,8 @@ export function createRedeliveries(deps: WebhookParts) {
       }
       const blank = { startedAt: now(), after: null, count: 0, done: false, reason: null }
       const order = { from, until, failedOnly, ...blank }
-      if (there === undefined) await take(webhookId, order)
-      const work = works.get(webhookId) ?? begin(webhookId, order)
+      const work = there ?? begin(webhookId, order, take(webhookId, order))
+      await work.begun
       await withinTime(answerMs.redelivery, work.ended)
       return work.current.count
     },
@@ -152,17 +156,15 @@ export function createResends(parts: WebhookParts) {
     current: (): Resending | null => last?.current ?? null,
     /** Returns when all are queued, or after a moment. Throws `conflict` while another resending is under way. */
     async start(filter: RequeueQuery): Promise<Resending> {
-      const startedAt = parts.now()
-      const query = { ...filter, kind: 'message', states: ['failed'], finishedUntil: startedAt } as const
-      const counts = await parts.store.outbox.counts(query, dayMs)
       if (last?.current.done === false) {
         const progress = `callbacks are being sent again, ${last.current.queued} of ${last.current.total} so far`
         throw new AppError('conflict', `${progress}: ask when it is done`)
       }
+      const startedAt = parts.now()
+      const query = { ...filter, kind: 'message', states: ['failed'], finishedUntil: startedAt } as const
       const held = (err: AppError): void => parts.log.warn({ err }, 'callbacks are not all sent again yet')
-      const total = counts.reduce((sum, { count }) => sum + count, 0)
-      const first = { startedAt, total, queued: 0, done: false, reason: null }
-      const work = startWork<Resending>(first, resendingOf(parts, query), held)
+      const first = { startedAt, total: 0, queued: 0, done: false, reason: null }
+      const work = startWork<Resending>(first, Promise.resolve(), resendingOf(parts, query), held)
       last = work
       await withinTime(answerMs.resending, work.ended)
       return work.current
@@ -171,11 +173,17 @@ export function createResends(parts: WebhookParts) {
   }
 }
 
-/** The steps of a resending: each queues a batch. */
+/** The steps of a resending: the first step counts, each of the others queues a batch. */
 function resendingOf({ store, targets, now, rereadAll }: WebhookParts, query: RequeueQuery) {
+  let counted = false
   /** Rows of webhooks that are paused or gone. */
   let left = 0
   return async (current: Resending): Promise<Resending> => {
+    if (!counted) {
+      const counts = await store.outbox.counts(query, dayMs)
+      counted = true
+      return { ...current, total: counts.reduce((sum, { count }) => sum + count, 0) }
+    }
     const rows = await store.outbox.list(query, { limit: batchRows, offset: left }, 'ASC')
     const webhooks = await targets.several(rows.flatMap(({ webhookId }) => webhookId ?? []))
     const active = rows.filter(({ webhookId }) => webhooks.get(webhookId ?? '')?.active === true)

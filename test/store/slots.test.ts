@@ -1,7 +1,7 @@
 /** What nodes have together, divided by slots.ts. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { partOf } from '../../engine/store/slots.ts'
+import { Lease, partOf } from '../../engine/store/slots.ts'
 
 suite('slots', () => {
   test('the parts of all nodes are the whole at any time, and over time none has nothing', () => {
@@ -26,5 +26,20 @@ suite('slots', () => {
 
   test('where there is one for each, a part does not move', () => {
     assert.equal(partOf(16, 1, 3, 0), partOf(16, 1, 3, 25_000))
+  })
+
+  test('a slot in handover sends no callback, then serves nobody, and does neither again', () => {
+    const lease = new Lease()
+    lease.set([1, 2].map((slot) => ({ slot, epoch: 5 })))
+    const states = (): boolean[] => [lease.sends(1), lease.serves(1), lease.sends(2)]
+    lease.rest([1])
+    assert.deepEqual(states(), [false, true, true])
+    lease.close([1])
+    lease.rest([1])
+    assert.deepEqual(states(), [false, false, true], 'a release is tried again')
+    assert.equal(lease.epochOf(1), 5, 'what runs may write')
+    lease.drop([1])
+    lease.set([{ slot: 1, epoch: 9 }])
+    assert.equal(lease.sends(1), true, 'it has come back')
   })
 })

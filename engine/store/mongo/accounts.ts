@@ -273,7 +273,10 @@ async function isThere({ collections }: MongoContext, what: 'account' | 'user', 
   return (await collection.findOne({ _id }, { projection: { _id: 1 } })) !== null
 }
 
-export function createMongoRemoval(context: MongoContext, keyed: KeyedCollections, channels: () => Promise<string[]>) {
+export function createMongoRemoval(context: MongoContext, keyed: KeyedCollections) {
+  // Of every slot: one node tidies for all.
+  const channels = (): Promise<string[]> =>
+    context.collections.outbox.distinct('channelId', { state: 'pending' }, context.read)
   const { removals } = context.collections
   const removal = createRemoval(keyed, {
     noted: (what, id, work) => noted(context, what, id, work),

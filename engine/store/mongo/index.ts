@@ -72,7 +72,7 @@ async function createStore(
   const nodes = member === null || lease === null ? null : await createNodes({ context, member, lease, log })
   const keyed = openKeyedCollections(context)
   const outbox = createOutbox(context, keyed)
-  const removal = createMongoRemoval(context, keyed, outbox.channels)
+  const removal = createMongoRemoval(context, keyed)
   const aggregates = {
     ...createAggregates(keyed, removal.removeWebhook),
     users: createUsers(context, keyed, removal),

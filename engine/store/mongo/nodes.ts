@@ -22,6 +22,8 @@ import { type SlotDoc, SlotRows } from './slot-rows.ts'
 /** Slots handed over in one step. */
 const shedAtOnce = 64
 const releaseMs = 2000
+/** Longest wait for callbacks before slots are handed over; a node that leaves waits a third of its time at most. */
+const restMs = 10_000
 /** Longest wait of a call until other nodes have followed its news. */
 const toldWithinMs = 2000
 /** Between two looks of a leaving node. */
@@ -183,8 +185,7 @@ class MongoNode implements Nodes {
       return
     }
     this.#answeredAt = begunAt
-    if (this.#isUncounted) await count(member.members, { version: 1 })
-    this.#isUncounted = false
+    if (this.#isUncounted) await this.#countChange()
     const seen = await readMembers(member.members)
     const at = performance.now()
     this.#nodes = seen.nodes
@@ -208,6 +209,14 @@ class MongoNode implements Nodes {
     const claim = [...commands.claim, ...(state.phase === 'joined' ? unanswered : [])]
     if (this.#doing !== null || claim.length + shed.length + this.#unstarted.size === 0 || !member.works) return
     this.#doing = this.#do(claim, shed).finally(() => (this.#doing = null))
+  }
+
+  async #countChange(): Promise<void> {
+    this.#isUncounted = false
+    await count(this.#deps.member.members, { version: 1 }).catch((error: unknown) => {
+      this.#isUncounted = true
+      throw error
+    })
   }
 
   /** Logs once that calls passed on by other machines cannot reach this node. */
@@ -297,7 +306,8 @@ class MongoNode implements Nodes {
       await this.#startWork()
       // The mailboxes are watched while a slow receiver answers.
       this.#deps.lease.rest(shed)
-      if (shed.length > 0) await this.#work?.rest()
+      const leftMs = this.#leaveUntil - performance.now()
+      if (shed.length > 0) await this.#work?.rest(Math.min(restMs, leftMs / 3))
       for (let at = 0; at < shed.length && !this.#ended && performance.now() < this.#leaveUntil; at += shedAtOnce)
         await this.#shed(shed.slice(at, at + shedAtOnce))
       if (shed.length === 0) return
