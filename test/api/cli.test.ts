@@ -15,7 +15,7 @@ import { freshResume } from '../../engine/store/rows.ts'
 import { accountRecord, userRecord } from '../support/records.ts'
 import { until } from '../support/until.ts'
 import { mailroom } from './command.ts'
-import { startLiteRig, type LiteRig, type TestMailbox } from './lite/rig.ts'
+import { apiKey, startLiteRig, type LiteRig, type TestMailbox } from './lite/rig.ts'
 
 suite('the command line without a service', () => {
   const rows = [
@@ -255,7 +255,7 @@ suite('the command line with a service', () => {
 
   test('accounts and keys are listed to their end, however many there are', async () => {
     const { store } = rig.engine
-    const user = userRecord((await store.developers.first())?.id ?? assert.fail('no developer'))
+    const user = userRecord((await store.developers.byKey(apiKey))?.id ?? assert.fail('no developer'))
     const resume = { ...freshResume, condition: { is: 'down', since: 0 } } as const
     const made = Array.from({ length: 230 }, (_, n) =>
       accountRecord(user, { email: `n${n}@long.example`, server: 'imap.long.example', resume }),
@@ -300,7 +300,7 @@ suite('the command line with a service', () => {
 
   test('an account is found by its address, however many others hold it in theirs', async () => {
     const { store } = rig.engine
-    const developer = (await store.developers.first()) ?? assert.fail('no developer')
+    const developer = (await store.developers.byKey(apiKey)) ?? assert.fail('no developer')
     const user = userRecord(developer.id)
     const account = (email: string) => accountRecord(user, { email, server: 'imap.many.example' })
     await store.users.createWithAccount(user, account('first-a@many.example'))
