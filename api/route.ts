@@ -160,7 +160,7 @@ export function defineRoute<
   return { auth: 'developer', tag: '', ...(definition as Definition), method: method as Method, path }
 }
 
-/** One route at several paths: at each of `paths`, with `end` behind it. */
+/** A route at several paths: at each of `paths`, with `end` behind the path. */
 export function routesAt<
   M extends Method,
   P extends string,

@@ -4,7 +4,7 @@
  * the end. A share that does not fit waits in the fair queue, where a byte is a place.
  *
  * Each use has its own queue, so that holders never wait for each other in a circle, and small shares never wait for
- * large ones. One part of a developer (a webhook, an email account) gets at most a quarter of it, and one developer at
+ * large ones. A part of a developer (a webhook, an email account) gets at most a quarter of it, and a developer at
  * most five eighths; the last quarter is for developers who hold nothing.
  */
 import { AppError } from './errors.ts'

@@ -204,7 +204,7 @@ class Queue {
       this.#count(own, -1)
       this.#tidy(own)
       reject(signal?.reason as Error)
-      // It may have waited for room, which others have enough of.
+      // The work behind may fit where this work waited for room.
       this.#advance()
     }
     signal?.addEventListener('abort', leave, { once: true })

@@ -85,7 +85,7 @@ end 'kills of the service on MongoDB'
 end 'two minutes of faults'
 
 section 'the API on two nodes with MongoDB, each call to either of them; and beside it nodes that fail'
-# It waits most of its time: for others to notice a node that is silent.
+# The bench waits most of its time: for others to notice a node that is silent.
 begin 'nodes that fail' npm run bench -- nodes --faults --short
 MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_NODES=2 MAILROOM_TEST_AT_ONCE=3 node test/run.ts \
   'test/e2e/{own-writes,in-process}.long.test.ts' 'test/api/lite/messages-{anew,lists}.long.test.ts' \

@@ -1,7 +1,7 @@
 /**
  * `npm test`: the test files in a few processes. Each process runs one file after the other, and asks for the next when
- * one ends: what a process has loaded and compiled serves all of its files, which takes half the processor time of a
- * process for each. Long tests and test/hostile belong to `npm run test:all`. Prints a line for each file as it ends,
+ * one ends, so that modules that a process has loaded and compiled serve all of its files: half the processor time of
+ * a process for each. Long tests and test/hostile belong to `npm run test:all`. Prints a line for each file as it ends,
  * and the slowest files at the end.
  *
  * `node test/run.ts [pattern …]` runs other files the same way, without those of a pattern that begins with `!`;

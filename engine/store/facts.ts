@@ -2,8 +2,10 @@
 import { AppError } from '../errors.ts'
 import { newId } from './ids.ts'
 
-/** `identity`: a random id. `served`: a new id at each start of a service. `copy`: how far an unfinished copy
- * is. `slots`: the number of slots that users are hashed into (MongoDB). */
+/**
+ * `identity`: a random id. `served`: a new id at each start of a service. `copy`: how far an unfinished copy is.
+ * `slots`: the number of slots that users are hashed into (MongoDB).
+ */
 export type FactName = 'identity' | 'served' | 'copy' | 'slots'
 
 export interface Facts {

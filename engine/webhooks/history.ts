@@ -38,7 +38,7 @@ export class History {
     this.#deps = deps
   }
 
-  /** Never rejects: what the store does not answer is asked again. */
+  /** Never rejects: a read that the store does not answer is repeated. */
   async startAll(slots?: readonly number[]): Promise<void> {
     const { targets, log } = this.#deps
     const started = (webhook: WebhookRecord): Promise<boolean> =>

@@ -119,7 +119,7 @@ suite('a call about a user without an owner', () => {
 
 suite('bytes through another node', () => {
   const length = 96 * mib
-  /** What three sockets on the way may hold, and Node's own buffers. */
+  /** Bytes that three sockets on the way, and Node's own buffers, may hold. */
   const mostHeld = 40 * mib
   const stillMs = 500
 

@@ -2,7 +2,7 @@
  * A database and nodes in virtual time, for the machine of machines/node.machine.ts. Each node runs as
  * engine/store/mongo/nodes.ts does: it beats, looks, and does what the machine says, command by command. A command
  * takes effect some time after it was sent, between the looks of others, even when its sender has crashed, paused, or
- * been cut off from the database meanwhile. The database refuses what its compares refuse.
+ * been cut off from the database meanwhile. The database refuses a write whose compare fails.
  */
 import { createNode, stepNode } from '../../machines/node.machine.ts'
 import type { NodeCommands, NodeState, NodeView, SlotView } from '../../machines/node.machine.ts'
@@ -86,7 +86,7 @@ export class World {
   random: () => number
   network: Network = { lost: 0.05, twice: 0.05, unanswered: 0.02, slowestMs: 5000 }
   #names = 0
-  /** What will happen, the latest first. */
+  /** Events to come, the latest first. */
   readonly #agenda: Entry[] = []
   /** As every node reads them, until a slot changes. */
   #views: readonly SlotView[] | null = null
@@ -320,7 +320,7 @@ export class World {
     }
   }
 
-  /** What it does not own any more it drops. */
+  /** Drops the slots that the node does not own any more. */
   #readOwn(node: SimNode): void {
     for (const [slot, { owner, epoch }] of this.slots.entries()) {
       if (owner !== node.id) {

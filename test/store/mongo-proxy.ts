@@ -13,7 +13,7 @@ import { isAppError } from '../../engine/errors.ts'
  */
 export type Verdict = 'pass' | 'hang' | 'die' | 'die-after'
 
-/** Called with each command as it is passed on. What it returns is called with the answer. */
+/** Called with each command as the command is passed on. The returned function is called with the answer. */
 export type Watch = (command: Document) => ((answer: Document) => void) | null
 
 export interface Proxy {
@@ -117,7 +117,7 @@ function sequence(section: Buffer): Document {
   return { [section.toString('utf8', 0, zero)]: documents }
 }
 
-/** Splits what a socket receives into frames. */
+/** Splits the bytes that a socket receives into frames. */
 function eachFrameOf(socket: Socket, use: (frame: Buffer) => void): void {
   let rest = Buffer.alloc(0)
   socket.on('data', (data: Buffer) => {
@@ -130,7 +130,7 @@ function eachFrameOf(socket: Socket, use: (frame: Buffer) => void): void {
   })
 }
 
-/** What waits for an answer, by the id of its command. */
+/** Commands without an answer yet, by id. */
 type Answers = Map<number, (answer: Document) => void>
 
 interface Connection {

@@ -245,7 +245,7 @@ function memberOf(members: Members, { _id, me, state, beatMs, works }: Joined, l
   return {
     id: _id,
     members,
-    /** Whether it takes slots: its record says so from the start of its work on. */
+    /** Whether this process takes slots; the record says so from the start of the work on. */
     works,
     beatMs,
     state,

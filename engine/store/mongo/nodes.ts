@@ -211,6 +211,7 @@ class MongoNode implements Nodes {
     this.#doing = this.#do(claim, shed).finally(() => (this.#doing = null))
   }
 
+  /** Tells the others to read the slots again. */
   async #countChange(): Promise<void> {
     this.#isUncounted = false
     await count(this.#deps.member.members, { version: 1 }).catch((error: unknown) => {
@@ -252,8 +253,8 @@ class MongoNode implements Nodes {
   }
 
   /**
-   * An own slot has its weight of now. A foreign slot has its weight at the last release, scaled so that the slots of
-   * its owner weigh together what the owner's load is.
+   * An own slot has its weight of now. A foreign slot has its weight at the last release, scaled so that the weights of
+   * its owner's slots add up to the owner's load.
    */
   #slotViews(): SlotView[] {
     const { lease, member } = this.#deps
@@ -274,7 +275,7 @@ class MongoNode implements Nodes {
     if (!(await bury(member.members, { id, beat }))) return
     log.warn({ node: id }, ended ? 'a node has ended' : 'a node is silent: its work is taken over')
     if (ended) await this.#slots.releaseAll(id)
-    await count(member.members, { version: 1 })
+    await this.#countChange()
   }
 
   async #claim(slots: readonly SlotView[]): Promise<void> {
@@ -287,7 +288,7 @@ class MongoNode implements Nodes {
     for (const slot of gained) this.#unstarted.add(slot)
     // Others read the slots when the version has changed: the load tells of the new slots by then.
     await member.beat({ load: this.#load() })
-    await count(member.members, { version: 1 })
+    await this.#countChange()
     this.#readAt = ''
   }
 
@@ -328,7 +329,7 @@ class MongoNode implements Nodes {
     await this.#work?.shed(slots)
     await this.#slots.release(weighed, member.id)
     lease.drop(slots)
-    await count(member.members, { version: 1 })
+    await this.#countChange()
     this.#work?.announce()
   }
 

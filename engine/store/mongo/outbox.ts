@@ -56,7 +56,7 @@ function isTaken(lease: Lease | null, doc: OutboxDoc): boolean {
   return epoch === undefined || epoch < (doc.fence ?? 0)
 }
 
-/** Rows that this process sends. Hundreds of slots in a filter are slow: it names the fewer ones. */
+/** Rows that this process sends. Hundreds of slots make a filter slow: the filter names the fewer ones. */
 function sentFilter({ lease }: MongoContext, userId: string | null): Filter<OutboxDoc> {
   if (lease === null || lease.isWhole) return {}
   const sent = (userId === null ? allSlots : [slotOf(userId)]).filter((slot) => lease.sends(slot))

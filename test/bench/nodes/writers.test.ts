@@ -1,4 +1,4 @@
-/** What the proxies take for writes of two nodes to one account. */
+/** Writes of two nodes to one account, as the proxies judge. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { trackWriters } from './writers.ts'

@@ -14,7 +14,7 @@ import { DeliveryQueue, type ReadPlan } from '../../../engine/webhooks/lines.ts'
 import { until } from '../../support/until.ts'
 import { laneRow as row } from './lane-row.ts'
 
-/** What the store answers: pending rows in order, without some accounts. */
+/** Pending rows in order, without some accounts, as the store answers. */
 function pending(stored: readonly OutboxRecord[], done: ReadonlySet<string>, plan: ReadPlan): OutboxRecord[] {
   const { exceptAccounts, limit } = plan
   return stored
