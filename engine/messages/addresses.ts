@@ -112,7 +112,7 @@ function take(draft: Draft, text: string, at: number, closers: Closers): number 
   const comment = readEnclosed(text, at, '(', closers)
   const quoted = readEnclosed(text, at, '"', closers)
   atom.lastIndex = at
-  const word = quoted?.text ?? atom.exec(text)?.[0] ?? ''
+  const word = quoted?.text ?? (atom.test(text) ? text.slice(at, atom.lastIndex) : '')
   const end = (angle ?? comment ?? quoted)?.end ?? at + word.length
   if (draft.tokens < maxTokens) {
     if (angle !== null) draft.angle ??= angle.text

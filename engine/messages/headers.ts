@@ -40,22 +40,24 @@ const fieldStart = /^([!-9;-~]{1,200})[ \t]*:/
  */
 export function headerFields(block: Uint8Array): HeaderField[] {
   const bytes = Buffer.from(block.buffer, block.byteOffset, Math.min(block.byteLength, maxHeaderBytes))
-  const fields: { name: string; lines: string[] }[] = []
-  let open: string[] | null = null
+  const fields: { name: string; raw: string }[] = []
+  let open: { raw: string } | null = null
   for (const line of bytes.toString('latin1').split('\n')) {
     const text = line.endsWith('\r') ? line.slice(0, -1) : line
     if (text === '') break
     if (text.startsWith(' ') || text.startsWith('\t')) {
-      open?.push(text)
+      if (open !== null) open.raw += text
       continue
     }
     const match = fieldStart.exec(text)
     open = null
     if (!match || fields.length >= maxHeaderFields) continue
-    open = [text.slice(match[0].length)]
-    fields.push({ name: (match[1] ?? '').toLowerCase(), lines: open })
+    const field = { name: (match[1] ?? '').toLowerCase(), raw: text.slice(match[0].length) }
+    fields.push(field)
+    open = field
   }
-  return fields.map(({ name, lines }) => ({ name, raw: trimSpace(lines.join('')) }))
+  for (const field of fields) field.raw = trimSpace(field.raw)
+  return fields
 }
 
 /** Only spaces and tabs: other white space of Unicode is part of a character here. A regex would be quadratic. */
@@ -260,7 +262,9 @@ function plainValue(value: string): string {
 export function resolveParameters(parameters: Readonly<Record<string, string>>): Record<string, string> {
   const plain = new Map<string, string>()
   const extended = new Map<string, Segment[]>()
-  for (const [name, value] of Object.entries(parameters).slice(0, maxParameters)) {
+  const given = Object.entries(parameters)
+  if (given.length === 0) return {}
+  for (const [name, value] of given.slice(0, maxParameters)) {
     const match = name.includes('*') ? /^([^*]+)\*(?:(\d{1,4})(\*)?)?$/.exec(name.toLowerCase()) : null
     if (!match?.[1]) {
       plain.set(name.toLowerCase(), plainValue(value))

@@ -160,7 +160,7 @@ function maskedCommand(text: string): string {
 
 const statusLine = /^(?:\*|[A-Za-z0-9]+) (?:OK|NO|BAD|BYE|PREAUTH)\b/i
 const plainAnswers =
-  /^\* (?:\d+ (?:EXISTS|EXPUNGE|RECENT)|CAPABILITY|ENABLED|ID|NAMESPACE|FLAGS|X?LIST|LSUB|STATUS|E?SEARCH|VANISHED)\b/i
+  /^\* (?:\d+ (?:EXISTS|EXPUNGE|RECENT|more FETCH)|CAPABILITY|ENABLED|ID|NAMESPACE|FLAGS|X?LIST|LSUB|STATUS|E?SEARCH|VANISHED)\b/i
 
 function maskedResponse(text: string): string {
   if (statusLine.test(text) || plainAnswers.test(text)) return text

@@ -24,7 +24,7 @@ import { type CheckedAddress, pinned } from '../../net/address.ts'
 import type { Literal } from '../../spool.ts'
 import type { SessionOptions } from '../session-types.ts'
 import { parseFetch } from './fetch-parser.ts'
-import { type Allowance, createBounds, type Frame, type Framing } from './frames.ts'
+import { type Allowance, createBounds, type Frame, type Framing, isFetch } from './frames.ts'
 
 export type { ImapAttribute, ImapResponse } from 'imapflow'
 /** Guesses the special use of a mailbox by its name, in many languages. */
@@ -223,7 +223,7 @@ interface Item extends Frame {
  *
  * A response (its lines, and the literals that it announces) draws from the budget of the process before it is read
  * into memory, and holds that share until it has been handled. While the budget has no room, the server is not read.
- * `onLine` hears each line that is read here.
+ * `onLine` hears the lines that are read here; of many FETCH responses to a command, the first and the number.
  *
  * Returns the function that begins a command with its allowance.
  */
@@ -236,6 +236,7 @@ function boundInput(
   const bounds = createBounds(streamer)
   const shares = createShares(streamer, take)
   const push = streamer.push.bind(streamer)
+  let fetched = 0
 
   async function rest(): Promise<void> {
     shares.giveBack()
@@ -244,9 +245,15 @@ function boundInput(
 
   async function read(item: Item): Promise<void> {
     const isRead = bounds.admits(item)
-    if (isRead && isStatus.test(item.payload.toString('latin1', 0, 64)))
+    const head = item.payload.toString('latin1', 0, headLength)
+    if (isRead && isStatus.test(head)) {
+      if (fetched > mostHeard) onLine(`* ${fetched - mostHeard} more FETCH responses`)
+      fetched = 0
       return void push({ ...item, next: () => void rest().then(item.next) })
-    if (isRead && !(await isReadable(wire, item, onLine))) bounds.leftOut()
+    }
+    const isHeard = isRead && (!isFetch(head) || (fetched += 1) <= mostHeard)
+    if (isHeard) onLine(item.payload.toString('latin1', 0, longestHeard))
+    if (isRead && !(await isReadable(wire, item))) bounds.leftOut()
     await rest()
     item.next()
   }
@@ -275,12 +282,15 @@ function withoutNuls(payload: Buffer): Buffer {
   return payload.subarray(Math.max(0, start))
 }
 
+const headLength = 64
 const isStatus = /^(?!\* )|^\* (?:OK|NO|BAD|BYE|PREAUTH)\b/i
+/** Bytes of a line that the log gets. */
+const longestHeard = 640
+/** FETCH responses to one command of which the log gets the lines. */
+const mostHeard = 5
 
 /** false = the parser cannot read the response. An error of a handler is a fault of ours. */
-async function isReadable(wire: Wire, { payload, literals }: Item, onLine: (line: string) => void): Promise<boolean> {
-  const line = payload.toString('latin1', 0, longestHeard)
-  onLine(line)
+async function isReadable(wire: Wire, { payload, literals }: Item): Promise<boolean> {
   const plain = measured(() => parseFetch(payload, literals)) ?? (literals.length > 0 ? null : plainOf(payload))
   const parsed = plain ?? (await parser(payload, { literals: [...literals] }).catch(() => null))
   if (parsed === null) return false
@@ -289,13 +299,11 @@ async function isReadable(wire: Wire, { payload, literals }: Item, onLine: (line
     return true
   } catch (cause) {
     if (isAppError(cause)) throw cause
-    const name = line.split(' ', 3).join(' ')
+    const name = payload.toString('latin1', 0, headLength).split(' ', 3).join(' ')
     throw new AppError('internal', `the response ${name} could not be handled`, { cause })
   }
 }
 
-/** Bytes of a line that the log gets. */
-const longestHeard = 640
 const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
 const listed = /^\* (SEARCH|VANISHED)(?: (.*))?$/is
 

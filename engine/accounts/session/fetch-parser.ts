@@ -9,7 +9,7 @@ const head = /^\* (\d{1,10}) FETCH \(/i
 const word = /\\?[a-z\d.$_/+=-]+/iy
 /** BODY[HEADER.FIELDS (FROM TO)]<0>. Nobody needs the names of the fields. */
 const section = /\[(?!NIL[\] ])([a-z\d.]*)(?: \([^()[\]{}]*\))?\](?:<(0|[1-9]\d{0,9})(?:\.(?:0|[1-9]\d{0,9}))?>)?/iy
-const quoted = /"([^"\\]*(?:\\[^][^"\\]*)*)"/y
+const quoted = /"[^"\\]*(?:\\[^][^"\\]*)*"/y
 const escaped = /\\([^])/g
 const literal = /\{\d{1,10}\}\r?\n/y
 /** Deeper lists are left to imapflow, whose limit is 25 of its nodes. */
@@ -60,8 +60,8 @@ function parseToken(source: Source, at: number, code: number, list: ImapAttribut
   const { text } = source
   if (code === quote) {
     quoted.lastIndex = at
-    const [, value] = quoted.exec(text) ?? []
-    if (value === undefined) return -1
+    if (!quoted.test(text)) return -1
+    const value = text.slice(at + 1, quoted.lastIndex - 1)
     list.push({ type: 'STRING', value: value.includes('\\') ? value.replaceAll(escaped, '$1') : value })
     return quoted.lastIndex
   }
@@ -73,9 +73,9 @@ function parseToken(source: Source, at: number, code: number, list: ImapAttribut
     return literal.lastIndex
   }
   word.lastIndex = at
-  const value = word.exec(text)?.[0]
-  if (value === undefined) return -1
+  if (!word.test(text)) return -1
   const end = word.lastIndex
+  const value = text.slice(at, end)
   if (text.charCodeAt(end) === bracket) return parseSection(text, value, end, list)
   list.push(value.length === 3 && value.toUpperCase() === 'NIL' ? null : { type: 'ATOM', value })
   return end

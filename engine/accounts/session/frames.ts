@@ -242,7 +242,7 @@ function tooLong(head: string, limit: string): AppError {
   return new AppError('protocol', `the mail server sent a ${name} of more than ${limit}`)
 }
 
-function isFetch(head: string): boolean {
+export function isFetch(head: string): boolean {
   return /^\* \d{1,10} FETCH /i.test(head)
 }
 

@@ -3,29 +3,27 @@ import { contactId } from '../ids.ts'
 import type { KeyedCollections } from '../aggregates.ts'
 import { contactReads, withDelta, type ContactParts, type ContactQuery } from '../contacts.ts'
 import type { ContactStore } from '../port.ts'
-import type { ContactDelta, StoredContact } from '../records.ts'
+import type { ContactDelta } from '../records.ts'
 import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
 import { columnOf, tables } from './tables.ts'
 
-/** Adds each delta once per contact and key. A mark says that the message of a key is counted. */
+/** A mark says that the message of a key is counted. The result is the keys that had none. */
+const mark = `INSERT INTO contact_marks (account_id, key) SELECT ?1, value FROM json_each(?2) WHERE true
+  ON CONFLICT DO NOTHING RETURNING key`
+
+/** Adds each delta once per contact and key. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
-  const changed = new Map<string, StoredContact>()
-  const stored = new Map<string, StoredContact | null>()
-  const mark = 'INSERT INTO contact_marks (account_id, key) VALUES (?, ?) ON CONFLICT DO NOTHING'
-  const fresh = new Set([...new Set(deltas.map(({ key }) => key))].filter((key) => sql.run(mark, accountId, key) === 1))
-  const counted = new Set<string>()
-  for (const delta of deltas) {
-    if (!fresh.has(delta.key)) continue
-    const id = contactId(delta.userId, delta.email)
-    const once = `${id} ${delta.key}`
-    if (counted.has(once)) continue
-    counted.add(once)
-    if (!stored.has(id)) stored.set(id, tables.contacts.get(sql, accountId, id))
-    changed.set(id, withDelta(accountId, changed.get(id) ?? stored.get(id) ?? null, delta))
-  }
-  for (const [id, contact] of changed) {
-    const before = stored.get(id)
+  if (deltas.length === 0) return
+  const keys = new Set(deltas.map(({ key }) => key))
+  const fresh = new Set(sql.texts(mark, accountId, JSON.stringify([...keys])))
+  const uncounted = deltas.filter(({ key }) => fresh.has(key))
+  for (const [id, own] of Map.groupBy(uncounted, ({ userId, email }) => contactId(userId, email))) {
+    const before = tables.contacts.get(sql, accountId, id)
+    let contact = before
+    for (const delta of new Map(own.map((one) => [one.key, one])).values())
+      contact = withDelta(accountId, contact, delta)
+    if (contact === null) continue
     if (before) tables.contacts.save(sql, before, contact)
     else tables.contacts.insert(sql, contact)
   }

@@ -35,6 +35,24 @@ test('its session reads and watches, with its lines in the log of the account', 
     )
 })
 
+test('of many messages the log has the first answers and the number of the others', async (t) => {
+  const running = await tried(t, ({ server }) => {
+    for (let mail = 1; mail <= 20; mail += 1) server.append('ann', 'INBOX', letter(`old ${mail}`))
+  })
+  const { accounts, account } = running
+  accounts.start(account)
+  await running.settled()
+  const lines =
+    accounts
+      .wire(accountId)
+      ?.lines()
+      .map(({ line }) => line) ?? []
+  const fetched = lines.filter((line) => / FETCH \(UID \d+ .*\*\*\*/.test(line))
+  const more = lines.findIndex((line) => line === '< * 15 more FETCH responses')
+  assert.equal(fetched.length, 5, lines.join('\n'))
+  assert.match(lines[more + 1] ?? '', /^< \w+ OK/)
+})
+
 test('a connection that comes later knows the names that this session was told', async (t) => {
   const running = await tried(t, ({ server }) => {
     server.createFolder('ann', 'R&D')

@@ -48,6 +48,7 @@ test('the rest is as it was, in printable characters, cut', () => {
     ['C: A3 UID FETCH 1:5 (UID FLAGS)', '> A3 UID FETCH 1:5 (UID FLAGS)'],
     ['C: DONE', '> DONE'],
     ['S: * 5 EXISTS', '< * 5 EXISTS'],
+    ['S: * 5 more FETCH responses', '< * 5 more FETCH responses'],
     ['S: A3 NO [AUTHENTICATIONFAILED] nope', '< A3 NO [AUTHENTICATIONFAILED] nope'],
     ['S: * BYE f\u00fcr heute\u0007', '< * BYE f?r heute?'],
     [`S: * OK ${'x'.repeat(500)}`, `< * OK ${'x'.repeat(153)}`],
