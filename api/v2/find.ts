@@ -90,7 +90,7 @@ export async function locateAnywhere(call: Call, path: MessagePath): Promise<Loc
 export const threadPath = '/2.0/accounts/{id}/threads/{thread_id}'
 export type ThreadPath = PathParameters<typeof threadPath>
 
-/** Finds a thread in any source. `messages`: those that lists show, or all of them when lists show none. */
+/** Finds a thread in any source. `shown`: the messages that lists show; `messages`: those, else all. */
 export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
   const { store } = call.engine
   const user = await findUser(call, id)
@@ -101,13 +101,9 @@ export async function locateThread(call: Call, { id, thread_id }: ThreadPath) {
   const whole = await conversationOf(store, message)
   const { messages } = whole
   const hidden = hiddenPlaces(account, await store.folders.list(account.id))
-  const shown = messages.filter((one) => isShownMessage(one, hidden))
-  return {
-    account,
-    message,
-    whole,
-    messages: (shown.length > 0 ? shown : messages).flatMap((one) => locatedAs(call, user, account, one)),
-  }
+  const located = messages.flatMap((one) => locatedAs(call, user, account, one))
+  const shown = located.filter((one) => isShownMessage(one.message, hidden))
+  return { account, message, whole, shown, messages: shown.length > 0 ? shown : located }
 }
 
 /** Finds any message of the thread. */

@@ -18,8 +18,18 @@ const isThread = (pattern: OwnerPattern): boolean => pattern === threadPath
 /** Finds the message of the path, or the shown messages of the thread of the path. */
 async function locateAll(call: Call, path: MessagePath | ThreadPath): Promise<Owned> {
   if ('message_id' in path) return [await locateAnywhere(call, path)]
-  const [first, ...more] = (await locateThread(call, path)).messages
-  if (first === undefined) throw notFound('thread', path.thread_id)
+  return wholeThread(path, await locateThread(call, path), 'messages')
+}
+
+/** A thread that was read in part is changed in no part. */
+function wholeThread(
+  { thread_id }: ThreadPath,
+  found: Awaited<ReturnType<typeof locateThread>>,
+  which: 'messages' | 'shown',
+): Owned {
+  const [first, ...more] = found[which]
+  if (first === undefined) throw notFound('thread', thread_id)
+  if (!found.whole.isWhole) throw badParameter('thread_id', 'too long a thread: name its messages one by one')
   return [first, ...more]
 }
 
@@ -175,7 +185,7 @@ const remove = defineRoute(`DELETE ${threadPath}`, {
   description: 'For good, on the mail server, but for those that lists hide.',
   response: success,
   async handler({ path }, call) {
-    for (const { user, name: id, message } of await locateAll(call, path)) {
+    for (const { user, name: id, message } of wholeThread(path, await locateThread(call, path), 'shown')) {
       call.signal.throwIfAborted()
       call.touchesImap(user)
       await asNamed(id, call.engine.accounts.remove(message, null))

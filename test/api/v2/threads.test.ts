@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { conversationOf, conversationsOf } from '../../../engine/index.ts'
+import { mail } from '../../support/mail.ts'
+import { until } from '../../support/until.ts'
 import { basic } from '../core/raw-call.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
@@ -179,6 +181,32 @@ suite('threads of 2.0', () => {
     assert.deepEqual(await rig.ok('DELETE', thread), { success: true })
     assert.deepEqual([lies('asked'), lies('answered'), lies('left'), lies('apart')], [[], [], ['Trash'], ['INBOX']])
     assert.equal((await rig.list(`${mine.account}/threads`)).length, 1)
+    assert.equal((await rig.call('DELETE', thread)).status, 404)
+    assert.deepEqual(lies('left'), ['Trash'], 'a repeated call empties no trash')
+  })
+
+  test('of a thousand messages are shown in part, and changed in no part', async () => {
+    const long = await v2Mailbox(rig, 'long')
+    const headers = ['References: <first@sender.example>']
+    for (let n = 0; n < 1000; n += 1)
+      rig.imap.append(
+        long.email,
+        'INBOX',
+        mail({ to: long.email, subject: 'long', id: `long-${n}`, date: day(1), headers }),
+      )
+    const { store } = rig.engine
+    await until('all are read', async () => (await store.messages.count(long.accountId)) === 1000, { withinMs: 30_000 })
+    const [url = ''] = (await rig.list(`${long.account}/threads`)) as unknown as string[]
+    const thread = url.slice(rig.url.length)
+    assert.equal(((await rig.ok('GET', thread))['messages'] as Json[]).length, 100)
+    for (const answer of [
+      await rig.call('DELETE', thread),
+      await rig.call('PUT', `${thread}/folders`, { folders: ['Archive'] }),
+    ]) {
+      assert.equal(answer.status, 400)
+      assert.match(String(answer.json['value']), /^thread_id: too long a thread/)
+    }
+    assert.equal(rig.imap.folder(long.email, 'INBOX').messages.length, 1000)
   })
 
   test('hide what lies only in the trash, as lists do, unless the source shows all folders', async () => {
