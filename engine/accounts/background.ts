@@ -113,7 +113,7 @@ export function createBackground(
   async function readFound(path: string): Promise<void> {
     const reading = () => moved.reading(path, (touched) => catchUp(context, path, touched))
     await (path === 'INBOX' ? reading() : park(path, reading))
-    await reportGone(deps, state)
+    await reportGone(context)
   }
 
   async function readPage({ id, path }: FolderRecord, { late, end }: Place): Promise<void> {
@@ -175,7 +175,7 @@ export async function answerCalls(context: SyncContext): Promise<void> {
       .catch((error: unknown) => {
         if (!isOfFolder(error)) throw error
       })
-    await reportGone(context.deps, context.state)
+    await reportGone(context)
   }
 }
 

@@ -71,10 +71,11 @@ function storeFlags(context: FolderContext, flags: readonly FlagsOf[]): Promise<
   })
 }
 
-/** Whether a command of ours takes the message away. */
+/** Whether a command of ours takes the message away, and the folders that it touched are not read yet. */
 function isTakenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderId'>, uid: number): boolean {
   const { uidValidity } = cursorOf({ state, folderId })
-  return state.hints.departures.get({ folderId, uidValidity, uid }) !== undefined
+  const hint = state.hints.departures.get({ folderId, uidValidity, uid })
+  return hint !== undefined && !state.moved.isSettled(hint.mark)
 }
 
 /** Whether others took a message away. Messages that we took are few, so the answer is found early. */
@@ -165,6 +166,7 @@ async function differences(context: FolderContext, cursor: FolderCursor, exists:
       if (!suspects.delete(uid) && !quarantined.has(uid)) unknown.push(uid)
     const gone = new Set(await confirmGone(context, [...suspects.keys()]))
     vanished.push(...suspects.values().filter(({ uid }) => gone.has(uid)))
+    await context.giveWay?.()
     low = end
   }
   const above = present.length - at
@@ -191,6 +193,7 @@ async function takeOut(context: FolderContext, vanished: readonly KnownUid[], ex
     // After a crash between two pages the old count leads to another comparison.
     const counted = page === pages.at(-1) ? { exists, syncedAt: deps.now() } : {}
     await commit(context, (cursor) => ({ cursor: { ...cursor, ...counted }, vanished: page.map(({ uid }) => uid) }))
+    await context.giveWay?.()
   }
 }
 

@@ -8,6 +8,7 @@ import type { SyncBatch } from '../store/port.ts'
 import type { FolderCursor, GonePlacement, MessageRecord, Place } from '../store/records.ts'
 import { planGone } from './plan.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
+import type { InAccount, SyncContext } from './write.ts'
 
 /** Messages of one query; more when none of them is due. */
 const step = 100
@@ -21,23 +22,26 @@ const unsettledMostMs = 15 * 60_000
  * then; a move that does not show in its new folder is held like any other. Departures from a folder that is being read
  * anew wait for its end. Sets state.isHolding.
  */
-export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
+export async function reportGone(context: Reporting): Promise<void> {
+  const { deps, state } = context
   state.isHolding = (await deps.store.messages.gone(state.account.id, Number.MAX_SAFE_INTEGER, 1)).length > 0
   if (!state.isHolding) return
   const now = deps.now()
   const { before, areReadAnew } = heldUntil(deps, state, now)
   const isDueNow = (entry: GonePlacement, message: MessageRecord): boolean =>
     (!areReadAnew && isOwnDue(state, entry, message)) || isDue(state, entry, before, now)
-  await reportAll(deps, state, state.hints.departures.ids(), isDueNow)
+  await reportAll(context, state.hints.departures.ids(), isDueNow)
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
     const isDueIn = (message: MessageRecord) => newestOf(message).some((entry) => isDueNow(entry, message))
     const due = found.filter(isDueIn).map(({ id }) => id)
-    await reportAll(deps, state, due, isDueNow)
+    await reportAll(context, due, isDueNow)
     if (found.length < limit) break
     if (due.length === 0) limit *= 4
   }
 }
+
+type Reporting = InAccount & Pick<SyncContext, 'giveWay'>
 
 type IsDue = (entry: GonePlacement, message: MessageRecord) => boolean
 
@@ -57,12 +61,14 @@ function isOwnDue({ hints, moved }: AccountState, entry: GonePlacement, { placem
   return hint.to === null || placements.some(({ folderId }) => folderId === hint.to)
 }
 
-async function reportAll(deps: SyncDeps, state: AccountState, ids: readonly string[], isDueNow: IsDue): Promise<void> {
-  for (let start = 0; start < ids.length; start += step)
-    await report(deps, state, ids.slice(start, start + step), isDueNow)
+async function reportAll(context: Reporting, ids: readonly string[], isDueNow: IsDue): Promise<void> {
+  for (let start = 0; start < ids.length; start += step) {
+    await report(context, ids.slice(start, start + step), isDueNow)
+    await context.giveWay?.()
+  }
 }
 
-async function report(deps: SyncDeps, state: AccountState, ids: readonly string[], isDueNow: IsDue): Promise<void> {
+async function report({ deps, state }: InAccount, ids: readonly string[], isDueNow: IsDue): Promise<void> {
   // A batch needs a folder. Departures have none, so they go with INBOX's.
   const inbox = state.folderByPath('INBOX')
   if (inbox === null || inbox.cursor === null) return

@@ -288,11 +288,14 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   })
 }
 
-/** Whether the folder has to be read whatever its counts are. */
-function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, { cursor }: FolderRecord): boolean {
+/** Whether the folder has to be read whatever the server's counts are. */
+function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, { cursor, counts }: FolderRecord): boolean {
   if (cursor === null) return true
-  const isLong = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
-  return (isLong && !hasModseqs(session, cursor)) || isRetryDue(deps, cursor)
+  const { backfillBelow, exists, quarantined, comparedAt } = cursor
+  const known = counts.messages + quarantined.length
+  const addsUp = backfillBelow > 1 ? counts.messages <= exists : known === exists
+  const isLong = deps.now() - comparedAt > deps.config.MAILROOM_FLAG_COMPARE
+  return (isLong && !(addsUp && hasModseqs(session, cursor))) || isRetryDue(deps, cursor)
 }
 
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {

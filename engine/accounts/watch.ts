@@ -100,7 +100,7 @@ export async function watchAll(
     // Mail may have come after the first reading, before `listen`.
     watch.news = context.session.selected?.exists !== inboxCursor(context)?.exists
     // Departures of an earlier session; without a look so far the first poll reports them.
-    if (watch.polledAt > 0) await reportGone(context.deps, context.state)
+    if (watch.polledAt > 0) await reportGone(watch.others)
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (context.state.moved.isCalled()) await readForCalls(watch)
@@ -321,7 +321,7 @@ async function poll(watch: Watch): Promise<void> {
     [...moved.filter((path) => path !== 'INBOX'), ...uncompared],
     Math.min(begunAt, folders.askedAt),
   )
-  await reportGone(context.deps, context.state)
+  await reportGone(watch.others)
   if (look) looks.end()
   else if (found && !reported && watch.polledAt > 0) watch.missed = true
   watch.first.held?.end()

@@ -26,7 +26,7 @@ suite('a disappearance', () => {
     stage.server.append('ann', 'Archive', copy.raw, [], new Date(copy.internalDate))
     const worker = await stage.work()
     await worker.readAll()
-    const tell = () => reportGone(stage.deps, worker.state)
+    const tell = () => reportGone({ deps: stage.deps, state: worker.state })
     stage.server.expunge('ann', 'INBOX', 1)
     await worker.catchUp('INBOX')
     at(60)
@@ -60,10 +60,10 @@ suite('a disappearance', () => {
     const { id, cursor, completeAt } = sent
     const reading = { cursor: { ...cursor, backfillBelow: 5 }, completeAt: null }
     worker.state.change(id, { ...reading, parkedUntil: stage.deps.now() + 20 * seconds })
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     assert.deepEqual(await stage.story(), [], 'it may be the same under another name')
     worker.state.change(id, { cursor, completeAt, parkedUntil: null })
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     assert.deepEqual(await stage.story(), ['deleted a1 Archive'])
   })
 
@@ -81,10 +81,10 @@ suite('a disappearance', () => {
       await worker.catchUp('INBOX')
     }
     at(95)
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     assert.deepEqual(await stage.story(), ['deleted m2 INBOX'])
     at(155)
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     assert.deepEqual(await stage.story(), ['deleted m2 INBOX', 'deleted m1 INBOX'])
   })
 
@@ -101,15 +101,15 @@ suite('a disappearance', () => {
     }
     holding(worker.state)
     at(90 + 15 * 60 - 5)
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     // The next session could read nothing yet, whenever the last one ended.
     at(3600)
     const next = await stage.work()
     holding(next.state)
-    await reportGone(stage.deps, next.state)
+    await reportGone({ deps: stage.deps, state: next.state })
     assert.deepEqual(await stage.story(), [])
     at(3600 + 15 * 60 + 5)
-    await reportGone(stage.deps, next.state)
+    await reportGone({ deps: stage.deps, state: next.state })
     assert.deepEqual(await stage.story(), ['deleted m1 INBOX'])
   })
 
@@ -132,11 +132,11 @@ suite('a disappearance', () => {
     for (const path of ['INBOX', 'New', 'Q']) await worker.catchUp(path)
     at(200)
     await createFolderPoll(worker.context).list()
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     assert.deepEqual(await stage.story(), [])
     await worker.readAll()
     at(400)
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     const told = ['folder_added m1 New', 'folder_added p1 Q', 'folder_removed m1 INBOX', 'folder_removed p1 P']
     assert.deepEqual((await stage.story()).sort(), told)
   })
@@ -154,7 +154,7 @@ suite('a disappearance', () => {
     stage.server.append('ann', 'INBOX', back.raw, [], new Date(back.internalDate))
     await worker.catchUp('INBOX')
     at(155)
-    await reportGone(stage.deps, worker.state)
+    await reportGone({ deps: stage.deps, state: worker.state })
     const story = await stage.story()
     assert(
       story.includes('deleted m2 INBOX') && !story.some((line) => /(deleted|folder_removed) m1/.test(line)),

@@ -1,6 +1,8 @@
-/** A batch of mail that takes long to work out: others have their turn between two messages. */
+/** Long work on one folder: others have their turn between two messages, and INBOX between two pages. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { reportGone } from '../../../engine/accounts/departures.ts'
+import { catchUp } from '../../../engine/accounts/sync.ts'
 import { cursorOf, storeRead } from '../../../engine/accounts/write.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
 import { countTurns } from '../../support/loop-turns.ts'
@@ -41,4 +43,23 @@ test('30 mails of 5 ms each: no more than three in one turn of the event loop', 
   assert.equal((await stage.subjects('INBOX')).length, 30)
   const most = Math.max(...[...read.values()].map(({ size }) => size))
   assert(most <= 3, `${most} in one turn`)
+})
+
+test('a folder that is emptied: INBOX has its turn after each page that leaves, and each page that is reported', async (t) => {
+  let ahead = 0
+  const settings = { MAILROOM_SYNC_BATCH: '50', MAILROOM_GONE_HOLD: '1s' }
+  const stage = await openStage(t, { settings, now: () => Date.now() + ahead })
+  fill(stage.server, 'Archive', 300, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  const left: number[] = []
+  const giveWay = async (): Promise<void> => void left.push((await stage.folder('Archive')).counts.messages)
+  const context = { ...worker.context, giveWay }
+  stage.server.expunge('ann', 'Archive', ...stage.server.folder('ann', 'Archive').messages.map(({ uid }) => uid))
+  await catchUp(context, 'Archive')
+  for (const count of [250, 200, 150, 100, 50, 0]) assert(left.includes(count), `${count}: ${left.join()}`)
+  ahead = 5000
+  const turns: number[] = []
+  await reportGone({ ...context, giveWay: async () => void turns.push((await stage.told()).length) })
+  assert.deepEqual(turns, [100, 200, 300])
 })

@@ -85,6 +85,21 @@ const failedOnce: readonly Scenario[] = [
       { step: { do: 'pass', ms: 5000 }, after: null, wait: true },
     ],
   },
+  // Mail moves to and fro before INBOX is read for the first time, and INBOX is numbered anew.
+  {
+    server: 'all',
+    inbox: 0,
+    archive: 0,
+    reading: 'at once',
+    synced: false,
+    steps: [
+      { step: { do: 'append', by: 'them', folder: 1, flags: [] }, after: { of: 'answers', count: 0 }, wait: true },
+      { step: { do: 'move', by: 'them', pick: 3, folder: 1 }, after: { of: 'writes', count: 2 }, wait: false },
+      { step: { do: 'move', by: 'them', pick: 6, folder: 0 }, after: { of: 'answers', count: 26 }, wait: false },
+      { step: { do: 'renumber', folder: 0, keeps: 'all' }, after: null, wait: false },
+      { step: { do: 'pass', ms: 60_000 }, after: null, wait: false },
+    ],
+  },
 ]
 
 checkModel(1, 50, failedOnce)

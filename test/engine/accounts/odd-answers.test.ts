@@ -10,7 +10,7 @@ const noConditions = fullCapabilities.filter((name) => name !== 'CONDSTORE' && n
 const text = (response: Buffer) => response.toString('latin1')
 
 async function tellLater({ context }: Worker): Promise<void> {
-  await reportGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
+  await reportGone({ ...context, deps: { ...context.deps, now: () => Date.now() + 10_000 } })
 }
 
 /** The periodic full comparison is due at once. */

@@ -17,7 +17,7 @@ const resets = (stage: Stage) =>
   stage.warnings.filter(({ message }) => message.startsWith('uidvalidity changed')).length
 
 async function tellLater({ context }: Worker): Promise<void> {
-  await reportGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
+  await reportGone({ ...context, deps: { ...context.deps, now: () => Date.now() + 10_000 } })
 }
 
 test('mapped again in bounded batches: nothing told but what truly differs; one reset in the log', async (t) => {
@@ -269,4 +269,20 @@ test('renumbered in the middle of the first back-fill', async (t) => {
     const rows = await running.store.messages.older(accountId, null, 100)
     return rows.every((row) => row.placements.length === 1 && row.gone.length === 0)
   })
+})
+
+test('UIDNEXT runs backwards: what a backup brought back is read, and what it lacks leaves at once', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 3)
+  const inbox = stage.server.folder('ann', 'INBOX')
+  const [, second] = inbox.messages
+  assert(second)
+  stage.server.expunge('ann', 'INBOX', 2)
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.expunge('ann', 'INBOX', 3)
+  inbox.messages.push(second)
+  inbox.uidNext = 3
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2'])
 })

@@ -144,7 +144,7 @@ const aNewFoldersDaysStory = ['folder_added m1 Imported', 'folder_removed m1 INB
 async function liveThrough({ context, readAll }: Worker, holdMs = 1000): Promise<void> {
   await readAll()
   const later = { ...context.deps, now: () => Date.now() + holdMs }
-  await reportGone(later, context.state)
+  await reportGone({ ...context, deps: later })
 }
 
 async function initialSyncIsOver({ account, store }: Stage): Promise<void> {

@@ -29,7 +29,7 @@ function forgetful(server: ImapServer, path: string): void {
 }
 
 async function tellLater({ context }: Worker): Promise<void> {
-  await reportGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
+  await reportGone({ ...context, deps: { ...context.deps, now: () => Date.now() + 10_000 } })
 }
 
 async function started(stage: Stage): Promise<Worker> {

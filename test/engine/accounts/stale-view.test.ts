@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import type { HookCall } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill } from './stage.ts'
+import { accountId, fill, openStage } from './stage.ts'
 import { watchingAccounts, type Running } from './running.ts'
 
 /** No poll tells the index what another client does. */
@@ -145,5 +145,27 @@ suite('out of the folder that is open, where another client has just taken it', 
     await accounts.move(await running.message('m1'), null, to)
     assert.deepEqual(uidsIn(running, 'Archive'), [1, 2, 3])
     assert.deepEqual(uidsIn(running, 'Sent').length, 2)
+  })
+})
+
+suite('a message that a command of ours has removed', () => {
+  test('and that the server keeps: its flags are followed once the folder has been read', async (t) => {
+    const stage = await openStage(t)
+    fill(stage.server, 'INBOX', 1)
+    const { state, catchUp, readAll } = await stage.work()
+    await readAll()
+    const { id: messageId, placements } = await stage.message('m1')
+    const [place] = placements
+    assert(place)
+    const flags = async () => (await stage.message('m1')).placements[0]?.flags
+    state.moved.expect('INBOX')
+    state.hints.departures.add(place, { messageId, to: null, mark: state.moved.mark() })
+    stage.server.setFlags('ann', 'INBOX', 1, ['\\Deleted'])
+    await catchUp('INBOX')
+    assert.deepEqual(await flags(), [])
+    await state.moved.reading('INBOX', () => catchUp('INBOX'))
+    stage.server.setFlags('ann', 'INBOX', 1, ['\\Flagged'])
+    await catchUp('INBOX')
+    assert.deepEqual(await flags(), ['\\Flagged'])
   })
 })
