@@ -108,16 +108,29 @@ suite('the fair queue', () => {
     assert.equal(await next, 'done')
   })
 
+  test('who gives up does not hold up smaller work behind it', async () => {
+    const queue = createFairQueue({ places: 4, spare: 0 })
+    const large = { developerId: 'a', key: '', urgent: false, places: 3 }
+    const release = await queue.take(large)
+    const stop = new AbortController()
+    const given = queue.take({ ...large, developerId: 'b', places: 2 }, stop.signal)
+    const small = queue.take({ ...large, developerId: 'b', places: 1 })
+    stop.abort(new Error('given up'))
+    await assert.rejects(given, /given up/)
+    const releaseSmall = await small
+    for (const give of [release, releaseSmall]) give()
+    assert.deepEqual([queue.developers, queue.waiting], [0, 0])
+  })
+
   test('nothing is kept of developers whose work is over, or who gave up', async () => {
-    const queue = open(1)
+    const queue = createFairQueue({ places: 1, spare: 0 })
     const stop = new AbortController()
     const busy = Promise.withResolvers<undefined>()
     const first = queue.run({ developerId: 'first', key: '1', urgent: false }, () => busy.promise)
     const many = Array.from({ length: 50 }, (_, n) =>
       queue.run({ developerId: `d${n}`, key: '1', urgent: false }, () => Promise.resolve(), stop.signal),
     )
-    // One of them has the spare place.
-    await breath()
+    assert.equal(queue.waiting, 50)
     stop.abort(new Error('given up'))
     busy.resolve(undefined)
     await Promise.allSettled([first, ...many])

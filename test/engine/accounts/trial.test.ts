@@ -2,14 +2,19 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { until } from '../../support/until.ts'
-import { accountId, letter } from './stage.ts'
+import type { Store } from '../../../engine/store/port.ts'
+import { accountId, letter, type StageOptions } from './stage.ts'
 import { openAccounts, type Running } from './running.ts'
 
 const loginsOf = ({ server }: Running): number =>
   server.log.filter(({ line }) => /^C: \w+ (?:AUTHENTICATE|LOGIN)/.test(line)).length
 
-async function tried(t: TestContext, prepare: (running: Running) => void = () => undefined): Promise<Running> {
-  const running = await openAccounts(t)
+async function tried(
+  t: TestContext,
+  prepare: (running: Running) => void = () => undefined,
+  options: StageOptions = {},
+): Promise<Running> {
+  const running = await openAccounts(t, options)
   prepare(running)
   const { accounts, account } = running
   const password = { kind: 'password', password: 'secret' } as const
@@ -73,6 +78,25 @@ test('a session that has ended meanwhile is not gone on with', async (t) => {
   accounts.start(account)
   await running.settled()
   assert.equal(loginsOf(running), 2)
+})
+
+test('an attempt that is ended while it claims the account closes the session', async (t) => {
+  const asked = Promise.withResolvers<undefined>()
+  const held = Promise.withResolvers<undefined>()
+  const wrap = (store: Store): Store => {
+    const claim = async (id: string) => {
+      asked.resolve(undefined)
+      await held.promise
+      return store.accounts.claim(id)
+    }
+    return { ...store, accounts: { ...store.accounts, claim } }
+  }
+  const { accounts, account, server } = await tried(t, undefined, { wrap })
+  accounts.start(account)
+  await asked.promise
+  await accounts.pause(accountId)
+  held.resolve(undefined)
+  await until('its session is closed', () => server.connections.length === 0, { withinMs: 5000 })
 })
 
 test('another password, or another account, logs in by itself', async (t) => {
