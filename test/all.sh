@@ -2,7 +2,7 @@
 # `npm run test:all`: what `npm test` leaves out. Tests that take long or need other servers, the whole service on MongoDB, what mail
 # servers, tenants and strangers may try, the API along its own document, the demo, two minutes of faults, nodes that fail, and a minute of
 # everything at once.
-# Needs Dovecot, Cyrus, GreenMail, Chromium and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
+# Needs Dovecot, Cyrus, Courier, GreenMail, Chromium and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . test/support/shell.sh
@@ -52,7 +52,7 @@ if ! MONGODB_URI=${MONGODB_URI:-$(bash test/support/mongo.sh uri 2>/dev/null)}; 
   mongo_started=yes
   MONGODB_URI=$(bash test/support/mongo.sh start)
 fi
-export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,pymap,mongodb,chromium
+export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,courier,greenmail,pymap,mongodb,chromium
 
 section 'what takes long, kills, and the store on MongoDB'
 # Of test/hostile those that look at nobody's wait.

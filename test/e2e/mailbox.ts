@@ -19,6 +19,8 @@ export interface ServerKind {
   readonly personal: '' | 'INBOX'
   /** Whether the mail outlives a restart of the server. */
   readonly keepsMail: boolean
+  /** The server does not know MOVE. */
+  readonly lacksMove?: true
   /** Why a part of a message does not come byte for byte; absent = it does. */
   readonly inexactParts?: string
 }

@@ -167,6 +167,8 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
       const path = `${box.folder('INBOX')}/messages/${await box.messageId('Lunch')}`
       const uid = await box.uid('INBOX', 'Lunch')
       const onServer = async (): Promise<string[]> => {
+        // Until then Courier shows a session the flags that it knows.
+        await box.imap.command('NOOP')
         const said = (await box.imap.command(`UID FETCH ${uid} (FLAGS)`)).join(' ')
         const flags = /FLAGS \(([^)]*)\)/.exec(said)?.[1] ?? assert.fail(said)
         return flags
@@ -226,7 +228,9 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
     test('a move and an expunge by another mail program are followed and told', async () => {
       const box = await open('max')
       const [moved, expunged] = [await box.messageId('Lunch'), await box.messageId('Invoice')]
-      await box.imap.command(`UID MOVE ${await box.uid('INBOX', 'Lunch')} ${quote(box.wire('Archive'))}`)
+      const [uid, to] = [await box.uid('INBOX', 'Lunch'), quote(box.wire('Archive'))]
+      const commands = [`UID COPY ${uid} ${to}`, `UID STORE ${uid} +FLAGS.SILENT (\\Deleted)`, 'EXPUNGE']
+      for (const command of kind.lacksMove ? commands : [`UID MOVE ${uid} ${to}`]) await box.imap.command(command)
       await box.lists('Archive', ['Lunch'])
       assert.equal(await box.messageId('Lunch'), moved)
       await box.imap.command(`UID STORE ${await box.uid('INBOX', 'Invoice')} +FLAGS (\\Deleted)`)

@@ -10,6 +10,12 @@ export function cyrusRoot(): string | null {
   return existsSync(join(root, '.mailroom-ready')) ? root : null
 }
 
+/** The chroot with Courier in it; null when there is none. */
+export function courierRoot(): string | null {
+  const root = join(home, 'root')
+  return existsSync(join(root, '.courier-ready')) ? root : null
+}
+
 /** null when there is none. */
 export function greenMailJar(): string | null {
   const jar = join(home, 'greenmail-standalone.jar')

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Mail servers for the tests that no package of this machine may bring: Cyrus (its Debian package and Dovecot's exclude each
-# other) in a chroot, GreenMail as one jar, and pymap in a Python environment of its own. Everything lives under TEST_MAIL_HOME
+# Mail servers for the tests that no package of this machine may bring: Cyrus and Courier (their Debian packages and Dovecot's exclude
+# each other) in a chroot, GreenMail as one jar, and pymap in a Python environment of its own. Everything lives under TEST_MAIL_HOME
 # (/var/tmp/mailroom-mail), outside the checkout, and is reused when it is there. The tests start and end servers of their own from it.
 #
-#   mail-servers.sh install [cyrus] [greenmail] [pymap]   installs what is missing; all when none is named
-#   mail-servers.sh remove                                removes everything
+#   mail-servers.sh install [cyrus] [courier] [greenmail] [pymap]   installs what is missing; all when none is named
+#   mail-servers.sh remove                                          removes everything
 #
-# Cyrus needs root; debootstrap is installed when it is missing. GreenMail needs Maven to be fetched, and Java 11 or newer to run
+# Cyrus and Courier need root; debootstrap is installed when it is missing. GreenMail needs Maven to be fetched, and Java 11 or newer to run
 # (Debian: maven, default-jre-headless). pymap needs Python 3.11 or newer (Debian: python3-venv).
 set -euo pipefail
 
@@ -26,6 +26,22 @@ install_cyrus() {
   install_in_root cyrus-imapd sasl2-bin libsasl2-modules
   unmount_root
   touch "$root/.mailroom-ready"
+}
+
+download_courier() {
+  in_root sh -c 'cd /tmp && apt-get download courier-imap courier-base courier-authlib courier-authdaemon courier-authlib-pipe'
+}
+
+# Beside Cyrus its packages cannot be installed, so they are unpacked.
+install_courier() {
+  if [ -e "$root/.courier-ready" ]; then return 0; fi
+  [ "$(id -u)" = 0 ] || fail 'Courier needs root: it runs in a chroot'
+  make_chroot trixie
+  install_in_root libcourier-unicode8 libgdbm6t64 libidn2-0 libltdl7 libpcre2-8-0
+  thrice download_courier >&2 || fail 'cannot fetch Courier'
+  in_root sh -c 'for package in /tmp/courier-*.deb; do dpkg --extract "$package" / && rm "$package"; done'
+  unmount_root
+  touch "$root/.courier-ready"
 }
 
 install_greenmail() {
@@ -53,8 +69,8 @@ install() { # SERVER…
   flock 9
   for server in "$@"; do
     case $server in
-      cyrus | greenmail | pymap) "install_$server" ;;
-      *) fail "unknown server \"$server\": cyrus, greenmail or pymap" ;;
+      cyrus | courier | greenmail | pymap) "install_$server" ;;
+      *) fail "unknown server \"$server\": cyrus, courier, greenmail or pymap" ;;
     esac
   done
   exec 9>&-
@@ -69,7 +85,7 @@ command=${1:-}
 shift || true
 case $command in
   install)
-    if [ $# = 0 ]; then set -- cyrus greenmail pymap; fi
+    if [ $# = 0 ]; then set -- cyrus courier greenmail pymap; fi
     install "$@"
     ;;
   remove) remove ;;

@@ -1,7 +1,7 @@
 /**
  * The smallest IMAP client that can put mail into a mailbox: login, APPEND (RFC 9051 6.3.12; several messages at once
- * by MULTIAPPEND, RFC 3502), any other command as text. For tests only: it knows non-synchronising literals and nothing
- * else.
+ * by MULTIAPPEND, RFC 3502), any other command as text. For tests only: its literals are non-synchronising (RFC 7888),
+ * but for a server that knows neither those nor MULTIAPPEND.
  */
 import { connect, type Socket } from 'node:net'
 
@@ -19,11 +19,15 @@ export interface RawImapOptions {
   readonly user: string
   readonly password: string
   readonly timeoutMs?: number
+  /** One synchronising literal in each APPEND. */
+  readonly synchronising?: boolean
 }
 
 interface Waiter {
   readonly tag: string
   readonly lines: string[]
+  /** Sent after the server's continuation request. */
+  readonly literal: Buffer
   readonly resolve: (lines: string[]) => void
   readonly reject: (error: Error) => void
 }
@@ -55,20 +59,22 @@ async function openOnce(options: RawImapOptions): Promise<RawImap> {
   await conversation.greeting
   await conversation.command(`LOGIN ${quote(options.user)} ${quote(options.password)}`)
   /** Between two commands nothing has to be answered. */
-  const command = async (text: string | Buffer): Promise<string[]> => {
+  const command = async (text: string | Buffer, literal?: Buffer): Promise<string[]> => {
     socket.setTimeout(options.timeoutMs ?? 30_000)
-    return conversation.command(text).finally(() => socket.setTimeout(0))
+    return conversation.command(text, literal).finally(() => socket.setTimeout(0))
   }
   socket.setTimeout(0)
   return {
     command,
     async append(folder, messages, flags = []) {
-      const parts: Buffer[] = [Buffer.from(`APPEND ${quote(folder)}`)]
+      const head = `APPEND ${quote(folder)}`
+      const parts: Buffer[] = []
       for (const message of messages) {
         const bytes = typeof message === 'string' ? Buffer.from(message) : message
-        parts.push(Buffer.from(` (${flags.join(' ')}) {${bytes.length}+}\r\n`), bytes)
+        if (options.synchronising) await command(`${head} (${flags.join(' ')}) {${bytes.length}}`, bytes)
+        else parts.push(Buffer.from(` (${flags.join(' ')}) {${bytes.length}+}\r\n`), bytes)
       }
-      await command(Buffer.concat(parts))
+      if (parts.length > 0) await command(Buffer.concat([Buffer.from(head), ...parts]))
     },
     async close() {
       if (socket.destroyed) return
@@ -100,6 +106,10 @@ function converse(socket: Socket) {
       if (text.startsWith('* ')) greeting.resolve(undefined)
       return
     }
+    if (text.startsWith('+') && waiting.literal.length > 0) {
+      socket.write(Buffer.concat([waiting.literal, Buffer.from('\r\n')]))
+      return
+    }
     if (!text.startsWith(`${waiting.tag} `)) {
       waiting.lines.push(text)
       return
@@ -119,12 +129,12 @@ function converse(socket: Socket) {
 
   return {
     greeting: greeting.promise,
-    command: (text: string | Buffer): Promise<string[]> => {
+    command: (text: string | Buffer, literal: Buffer = Buffer.alloc(0)): Promise<string[]> => {
       if (failure !== null) return Promise.reject(failure)
       if (waiting !== null) return Promise.reject(new Error('IMAP: one command at a time'))
       const tag = `a${++count}`
       const { promise, resolve, reject } = Promise.withResolvers<string[]>()
-      waiting = { tag, lines: [], resolve, reject }
+      waiting = { tag, lines: [], literal, resolve, reject }
       socket.write(Buffer.concat([Buffer.from(`${tag} `), Buffer.from(text), Buffer.from('\r\n')]))
       return promise
     },

@@ -5,9 +5,10 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { cyrusRoot, greenMailJar, pymapPython } from './mail-home.ts'
+import { courierRoot, cyrusRoot, greenMailJar, pymapPython } from './mail-home.ts'
 
-export type Service = 'dovecot' | 'cyrus' | 'greenmail' | 'pymap' | 'mongodb' | 'chromium' | 'docker-compose'
+export type Service =
+  'dovecot' | 'cyrus' | 'courier' | 'greenmail' | 'pymap' | 'mongodb' | 'chromium' | 'docker-compose'
 
 /** Why the service cannot be used here; null = it can. */
 const missing: Record<Service, () => string | null> = {
@@ -16,10 +17,8 @@ const missing: Record<Service, () => string | null> = {
     if (version === null) return 'dovecot is not installed (Debian: dovecot-imapd)'
     return /^2\.3\./.test(version) ? null : `dovecot ${version} is here, 2.3 is needed`
   },
-  cyrus: () => {
-    if (cyrusRoot() === null) return 'cyrus is not installed (bash test/support/mail-servers.sh install cyrus)'
-    return userInfo().uid === 0 ? null : 'cyrus needs root: it runs in a chroot'
-  },
+  cyrus: () => inChroot('cyrus', cyrusRoot()),
+  courier: () => inChroot('courier', courierRoot()),
   greenmail: () => {
     if (greenMailJar() === null) return 'greenmail is not here (bash test/support/mail-servers.sh install greenmail)'
     return versionOf('java', ['-version']) === null ? 'java is not installed (Debian: default-jre-headless)' : null
@@ -31,6 +30,11 @@ const missing: Record<Service, () => string | null> = {
     versionOf('docker-compose', ['--version']) === null
       ? 'docker-compose is not installed (Debian: docker-compose)'
       : null,
+}
+
+function inChroot(server: 'cyrus' | 'courier', root: string | null): string | null {
+  if (root === null) return `${server} is not installed (bash test/support/mail-servers.sh install ${server})`
+  return userInfo().uid === 0 ? null : `${server} needs root: it runs in a chroot`
 }
 
 /** Where Debian puts programs that are not on everybody's PATH. */
