@@ -71,16 +71,21 @@ function storeFlags(context: FolderContext, flags: readonly FlagsOf[]): Promise<
   })
 }
 
-/** Whether a command of ours takes the message away, and the folders that it touched are not read yet. */
-function isTakenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderId'>, uid: number): boolean {
+/** The hint of a command of ours that takes the message away. */
+function takenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderId'>, uid: number) {
   const { uidValidity } = cursorOf({ state, folderId })
-  const hint = state.hints.departures.get({ folderId, uidValidity, uid })
-  return hint !== undefined && !state.moved.isSettled(hint.mark)
+  return state.hints.departures.get({ folderId, uidValidity, uid })
+}
+
+/** Whether it does, and the folders that it touched are not read yet. */
+function isLeaving(context: FolderContext, uid: number): boolean {
+  const hint = takenByUs(context, uid)
+  return hint !== undefined && !context.state.moved.isSettled(hint.mark)
 }
 
 /** Whether others took a message away. Messages that we took are few, so the answer is found early. */
 function hasForeign(context: FolderContext, vanished: readonly KnownUid[]): boolean {
-  return vanished.some(({ uid }) => !isTakenByUs(context, uid))
+  return vanished.some(({ uid }) => takenByUs(context, uid) === undefined)
 }
 
 /** null = nothing to store. */
@@ -91,7 +96,7 @@ async function flagParts(
 ): Promise<Omit<BatchParts, 'cursor'> | null> {
   const { uidValidity } = cursorOf(context)
   // A session may still show a message that we have taken away, as \Deleted.
-  const flags = seen.filter(({ uid }) => !isTakenByUs(context, uid))
+  const flags = seen.filter(({ uid }) => !isLeaving(context, uid))
   if (flags.length === 0) return null
   const uids = flags.map(({ uid }) => uid)
   const known = await knownAt(context, uids)

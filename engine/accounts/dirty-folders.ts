@@ -115,9 +115,9 @@ export function createMoved(isNow: (path: string, which: typeof isParked) => boo
     },
     /** All folders have been polled in this session, and those marked up to `mark` have been read. */
     isSettled,
-    /** Resolves when `isSettled`. */
-    async settled(mark: number): Promise<void> {
-      while (!isSettled(mark)) await readings.next()
+    /** Resolves when `isSettled`, or with the first reading that ends after the signal has aborted. */
+    async settled(mark: number, signal: AbortSignal): Promise<void> {
+      while (!isSettled(mark) && !signal.aborted) await readings.next()
     },
     /** Marks the folders. `begunAt`: they are the result of a poll of all folders that began then. */
     found(paths: readonly string[], begunAt = lookedAt): void {

@@ -93,7 +93,9 @@ export async function writing<T>(
   const work = (context: SyncContext) => actAndRead(context, acting, until)
   const { value, state, mark } = await onLink(deps, accountId, work, 'api', moreMs)
   if (state.hints.departures.isEmpty()) return value
-  const told = withinTime(settleMs, state.moved.settled(mark)).then(() => reportGone({ deps: deps.sync, state }))
+  const told = withinTime(settleMs, state.moved.settled(mark, AbortSignal.timeout(settleMs))).then(() =>
+    reportGone({ deps: deps.sync, state }),
+  )
   // When the connection has ended, or the store is away, the next connection reports the departures.
   await withinTime(
     Math.max(0, until - now()),
