@@ -236,7 +236,10 @@ const keys = {
   MAILROOM_FOLDER_POLL_COLD: [durationKey('5m', '100ms'), 'the same of all but 50 folders, without LIST-STATUS'],
   MAILROOM_FOLDER_LIST: [durationKey('10m', '100ms'), 'how often the list of folders is read anew'],
   MAILROOM_FOLDERS_MAX: [integerKey(10_000, 100, 100_000), 'folders of one mailbox; one with more is not read'],
-  MAILROOM_FLAG_COMPARE: [durationKey('30m', '0ms'), 'full comparison of flags where CONDSTORE is missing'],
+  MAILROOM_FLAG_COMPARE: [
+    durationKey('30m', '0ms'),
+    'full comparison: of flags where CONDSTORE is missing, of folders that do not add up',
+  ],
   MAILROOM_GONE_HOLD: [durationKey('90s', '0ms'), 'how long a disappearance is held before it is reported as deleted'],
   MAILROOM_SYNC_BATCH: [integerKey(100, 1, 1000), 'messages read and written at once'],
   MAILROOM_BACKFILL_PAUSE: [durationKey('0ms', '0ms'), 'pause between two back-fill batches of one account'],

@@ -288,7 +288,10 @@ function silentPaths({ state, session, deps }: SyncContext): string[] {
   })
 }
 
-/** Whether the folder has to be read whatever the server's counts are. */
+/**
+ * Whether the folder has to be read whatever the server's counts are: from time to time where flags change unseen, or
+ * where its rows do not add up to the count of its cursor.
+ */
 function isDue({ deps, session }: Pick<SyncContext, 'deps' | 'session'>, { cursor, counts }: FolderRecord): boolean {
   if (cursor === null) return true
   const { backfillBelow, exists, quarantined, comparedAt } = cursor
