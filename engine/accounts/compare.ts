@@ -77,7 +77,7 @@ function takenByUs({ state, folderId }: Pick<FolderContext, 'state' | 'folderId'
   return state.hints.departures.get({ folderId, uidValidity, uid })
 }
 
-/** Whether it does, and the folders that it touched are not read yet. */
+/** Whether a command of ours takes the message away, and the folders that the command touched are not read yet. */
 function isLeaving(context: FolderContext, uid: number): boolean {
   const hint = takenByUs(context, uid)
   return hint !== undefined && !context.state.moved.isSettled(hint.mark)

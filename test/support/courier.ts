@@ -6,7 +6,7 @@
  */
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
+import { createDaemon, openServer, startImap, type PrivateServer } from './daemon.ts'
 import { courierRoot } from './mail-home.ts'
 import { freePort } from './port.ts'
 import { openRawImap, type RawImap } from './raw-imap.ts'
@@ -25,41 +25,19 @@ export async function startCourier(): Promise<PrivateServer> {
   let password = 'correct-horse'
   const store = (): void => writeFileSync(join(outside, 'password'), `${password}\n`)
   const start = () => startImap(daemon, { host, port }, log)
-  const remove = async (): Promise<void> => {
-    await daemon.stop()
-    rmSync(outside, { recursive: true, force: true, maxRetries: 5 })
-  }
   const connect = (user: string): Promise<RawImap> => openRawImap({ host, port, user, password, synchronising: true })
 
   store()
-  try {
-    await start()
-  } catch (error) {
-    await remove()
-    throw error
-  }
-  return {
-    host,
-    port,
-    get password() {
-      return password
-    },
-    append: (user, ...letter) => appendOnce(connect(user), ...letter),
-    connect,
+  return openServer({
+    ...{ daemon, host, port, connect, start, log },
+    password: () => password,
     setPassword(next) {
       password = next
       store()
       return Promise.resolve()
     },
-    stop: () => daemon.stop(),
-    start,
-    async restart() {
-      await daemon.stop()
-      await start()
-    },
-    log,
-    remove,
-  }
+    clear: () => rmSync(outside, { recursive: true, force: true, maxRetries: 5 }),
+  })
 }
 
 /** The same directory by its two names. */

@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process'
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
+import { createDaemon, openServer, startImap, type PrivateServer } from './daemon.ts'
 import { cyrusRoot } from './mail-home.ts'
 import { freePort } from './port.ts'
 import { openRawImap, type RawImap } from './raw-imap.ts'
@@ -37,43 +37,21 @@ export async function startCyrus(): Promise<PrivateServer> {
     own(root, join(outside, 'sasldb2'))
   }
   const start = () => startImap(daemon, { host, port }, log)
-  const remove = async (): Promise<void> => {
-    await daemon.stop()
-    rmSync(outside, { recursive: true, force: true, maxRetries: 5 })
-  }
   const connect = async (user: string): Promise<RawImap> => {
     if (!users.has(user)) await store(user)
     users.add(user)
     return openRawImap({ host, port, user, password })
   }
 
-  try {
-    await start()
-  } catch (error) {
-    await remove()
-    throw error
-  }
-  return {
-    host,
-    port,
-    get password() {
-      return password
-    },
-    append: (user, ...letter) => appendOnce(connect(user), ...letter),
-    connect,
+  return openServer({
+    ...{ daemon, host, port, connect, start, log },
+    password: () => password,
     async setPassword(next) {
       password = next
       for (const user of users) await store(user)
     },
-    stop: () => daemon.stop(),
-    start,
-    async restart() {
-      await daemon.stop()
-      await start()
-    },
-    log,
-    remove,
-  }
+    clear: () => rmSync(outside, { recursive: true, force: true, maxRetries: 5 }),
+  })
 }
 
 function master(dir: string): string[] {

@@ -124,3 +124,38 @@ async function greets(host: string, port: number): Promise<boolean> {
     socket.destroy()
   }
 }
+
+interface Opening extends Listener, Pick<PrivateServer, 'connect' | 'setPassword' | 'start' | 'log'> {
+  readonly daemon: Daemon
+  readonly password: () => string
+  /** Removes what the stopped server has left. */
+  readonly clear?: () => void
+}
+
+/** Starts the server. A failed start leaves nothing behind. */
+export async function openServer({ daemon, password, clear, ...server }: Opening): Promise<PrivateServer> {
+  const { connect, start } = server
+  const remove = async (): Promise<void> => {
+    await daemon.stop()
+    clear?.()
+  }
+  try {
+    await start()
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  return {
+    ...server,
+    get password() {
+      return password()
+    },
+    append: (user, ...letter) => appendOnce(connect(user), ...letter),
+    stop: () => daemon.stop(),
+    async restart() {
+      await daemon.stop()
+      await start()
+    },
+    remove,
+  }
+}

@@ -3,7 +3,7 @@
  * keeps all in memory: after a restart its mailboxes are empty and have new UIDVALIDITYs, and no other way leads to
  * another password.
  */
-import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
+import { createDaemon, openServer, startImap, type PrivateServer } from './daemon.ts'
 import { greenMailJar } from './mail-home.ts'
 import { freePort } from './port.ts'
 import { openRawImap, type RawImap } from './raw-imap.ts'
@@ -36,40 +36,21 @@ export async function startGreenMail(): Promise<PrivateServer> {
     await startImap(daemon, { host, port }, log)
     await until('the API of GreenMail', async () => (await fetch(`${api}/service/readiness`)).ok, { explain: log })
   }
-  const restart = async (): Promise<void> => {
-    await daemon.stop()
-    await start()
-  }
   const connect = async (user: string): Promise<RawImap> => {
     if (!users.has(user)) await addUser(`${api}/user`, user, password)
     users.add(user)
     return openRawImap({ host, port, user, password })
   }
 
-  try {
-    await start()
-  } catch (error) {
-    await daemon.kill()
-    throw error
-  }
-  return {
-    host,
-    port,
-    get password() {
-      return password
-    },
-    append: (user, ...letter) => appendOnce(connect(user), ...letter),
-    connect,
+  return openServer({
+    ...{ daemon, host, port, connect, start, log },
+    password: () => password,
     async setPassword(next) {
       password = next
-      await restart()
+      await daemon.stop()
+      await start()
     },
-    stop: () => daemon.stop(),
-    start,
-    restart,
-    log,
-    remove: () => daemon.stop(),
-  }
+  })
 }
 
 async function addUser(url: string, email: string, password: string): Promise<void> {

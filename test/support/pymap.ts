@@ -3,7 +3,7 @@
  * after a restart, which a new password needs, its mailboxes are empty and have new UIDVALIDITYs.
  */
 import { join } from 'node:path'
-import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
+import { createDaemon, openServer, startImap, type PrivateServer } from './daemon.ts'
 import { pymapPython } from './mail-home.ts'
 import { freePort } from './port.ts'
 import { openRawImap, type RawImap } from './raw-imap.ts'
@@ -23,33 +23,14 @@ export async function startPymap(): Promise<PrivateServer> {
   const log = (): string => `pymap said: ${daemon.output().slice(-4000)}`
   const connect = (user: string): Promise<RawImap> => openRawImap({ host, port, user, password })
   const start = () => startImap(daemon, { host, port }, log)
-  const restart = async (): Promise<void> => {
-    await daemon.stop()
-    await start()
-  }
 
-  try {
-    await start()
-  } catch (error) {
-    await daemon.kill()
-    throw error
-  }
-  return {
-    host,
-    port,
-    get password() {
-      return password
-    },
-    append: (user, ...letter) => appendOnce(connect(user), ...letter),
-    connect,
+  return openServer({
+    ...{ daemon, host, port, connect, start, log },
+    password: () => password,
     async setPassword(next) {
       password = next
-      await restart()
+      await daemon.stop()
+      await start()
     },
-    stop: () => daemon.stop(),
-    start,
-    restart,
-    log,
-    remove: () => daemon.stop(),
-  }
+  })
 }

@@ -1,4 +1,4 @@
-/** Marks of dirty folders outlive a reading that fails; who waits is answered by a reading that began later. */
+/** Marks of dirty folders outlive a reading that fails; a call is answered by a reading that began after the call. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createMoved } from '../../../engine/accounts/dirty-folders.ts'
