@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import type { HookCall } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill, openStage } from './stage.ts'
+import { accountId, fill, letter, openStage } from './stage.ts'
 import { watchingAccounts, type Running } from './running.ts'
 
 /** No poll tells the index what another client does. */
@@ -168,4 +168,42 @@ suite('a message that a command of ours has removed', () => {
     await catchUp('INBOX')
     assert.deepEqual(await flags(), ['\\Flagged'])
   })
+})
+
+/** Courier gives words of its own for a message that another client has taken out. */
+suite('a message of which the server makes words of its own', () => {
+  const words = 'From: System Administrator <root@localhost>\r\nSubject: message unavailable\r\n\r\n'
+  const literal = `{${words.length}}\r\n${words}`
+
+  for (const [which, subject, rest] of [
+    ['the newest that is known', 'm2', ['m1']],
+    ['new mail', 'filtered', ['m1', 'm2']],
+  ] as const)
+    test(`${which} has gone, and is neither other mail nor refused`, async (t) => {
+      const stage = await openStage(t)
+      const { server } = stage
+      fill(server, 'INBOX', 2)
+      const worker = await stage.work()
+      await worker.readAll()
+      const uid = subject === 'm2' ? 2 : server.append('ann', 'INBOX', letter(subject))
+      let given = 0
+      server.hooks = {
+        cached: true,
+        command({ text: line }) {
+          if (/UID FETCH .*RFC822\.SIZE/.test(line) && given === 0) server.expunge('ann', 'INBOX', uid)
+          return undefined
+        },
+        send(response) {
+          const text = response.toString('latin1')
+          if (!text.includes(`FETCH (UID ${uid} `) || !text.includes('HEADER.FIELDS')) return response
+          given += 1
+          return text.replace(/\{\d+\}\r\n.*(?=\)\r\n$)/s, literal)
+        },
+      }
+      await worker.catchUp('INBOX')
+      assert(given > 0)
+      assert.deepEqual([stage.warnings, await stage.story()], [[], []])
+      assert.deepEqual(await stage.subjects('INBOX'), rest)
+      assert.deepEqual((await stage.folder('INBOX')).cursor?.quarantined, [])
+    })
 })
