@@ -11,6 +11,8 @@ import {
   namesOf,
   type FolderRecord,
   notFound,
+  progressOf,
+  progressWords,
   quarantineOf,
   shownCounts,
   reconnectToken,
@@ -97,6 +99,16 @@ const accountView = view('AdminAccountDetail', {
     ),
     [],
   ],
+  reading: [
+    answer({
+      messages: [count, 5000, 'of all folders on the mail server'],
+      indexed: [count, 1200],
+      per_second: [z.number().min(0).nullable(), 950, 'null = none was read in the last minute'],
+      seconds_left: [count.nullable(), 4],
+    }).nullable(),
+    null,
+    'how far the older mail is read; null = to its end',
+  ],
   queues: [z.array(answer({ name: [z.string(), 'commands'], waiting: [count, 0], running: [count, 1] })), []],
 })
 export type AccountDetail = z.input<typeof accountView>
@@ -124,8 +136,20 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     wire: (wire?.lines() ?? []).map(presentLine),
     frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },
     folders: folders.map(presentFolder),
+    reading: presentReading(engine, account, folders),
     queues: engine.accounts.queues(id),
   }
+}
+
+function readingOf({ accounts }: Engine, { id, completeAt }: AccountRecord, folders: readonly FolderRecord[]) {
+  return typeof completeAt === 'number' ? null : progressOf(folders, accounts.pace(id))
+}
+
+function presentReading(...of: Parameters<typeof readingOf>): AccountDetail['reading'] {
+  const progress = readingOf(...of)
+  if (progress === null) return null
+  const { read: indexed, total: messages, perSecond, secondsLeft } = progress
+  return { messages, indexed, per_second: perSecond, seconds_left: secondsLeft }
 }
 
 function presentFolder(folder: FolderRecord): AccountDetail['folders'][number] {
@@ -181,7 +205,12 @@ async function presentExplanation(
 ): Promise<z.input<typeof explanationView>> {
   const { why, since, next, state, failure } = explainAccount(engine, account)
   const by = state === 'paused' ? await pausedBy(engine, account.id) : null
-  const words = by === null ? why : `${why} It was paused by ${by}.`
+  const reading = readingOf(engine, account, folders)
+  const words = [
+    why,
+    ...(by === null ? [] : [`It was paused by ${by}.`]),
+    ...(reading === null || reading.total === 0 ? [] : [`Its older mail: ${progressWords(reading)}.`]),
+  ].join(' ')
   const quarantined = quarantineOf(engine.config, folders).map(({ nextTryAt, ...message }) => ({
     ...message,
     next_try: seconds(Math.max(nextTryAt, Date.now())),

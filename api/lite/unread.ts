@@ -11,6 +11,9 @@ import {
   type FolderRecord,
   isAppError,
   isBeingRead,
+  progressOf,
+  progressWords,
+  totalOf,
 } from '../../engine/index.ts'
 import type { Call } from '../route.ts'
 
@@ -67,22 +70,15 @@ function isUntouched(folder: FolderRecord): boolean {
   return isUnread(folder) && (cursor === null || cursor.backfillBelow >= (cursor.liveFrom ?? cursor.uidNext))
 }
 
-function totalOf({ messages, cursor }: FolderRecord): number {
-  return Math.max(messages, cursor?.exists ?? 0)
-}
-
 function notRead(call: Call, folder: FolderRecord, others: number): AppError {
-  const total = totalOf(folder)
-  const read = folder.counts.messages
+  const progress = progressOf([folder], call.engine.accounts.pace(folder.accountId))
   const name = folderName(folder)
-  const progress =
-    read === 0
-      ? `folder ${name} has not been read yet`
-      : `${grouped(Math.min(read, total))} of ${grouped(total)} messages of ${name} read`
+  const words = progress.read === 0 ? `folder ${name} has not been read yet` : progressWords(progress, name)
   const more = others === 0 ? '' : `, ${others} more ${others === 1 ? 'folder' : 'folders'} to read`
   const waitsFor = isUntouched(folder) && folder.parkedUntil === null ? folder.accountId : null
-  // About a thousand messages a second are read.
-  return unavailable(call, folder.accountId, progress + more, Math.min(comeBackMaxMs, total - read), waitsFor)
+  // Where the pace is not known: about a thousand messages a second.
+  const leftMs = progress.secondsLeft === null ? progress.total - progress.read : progress.secondsLeft * 1000
+  return unavailable(call, folder.accountId, words + more, Math.min(comeBackMaxMs, leftMs), waitsFor)
 }
 
 /** For an account whose list of folders has not been read yet. */
@@ -136,8 +132,4 @@ function isComing({ engine }: Call, accountId: string, until: number): boolean {
   const view = engine.accounts.view(accountId)
   if (view?.tags.some((tag) => ['connecting', 'syncing', 'watching'].includes(tag)) === true) return true
   return view?.next != null && view.next.at - Date.now() < until - performance.now()
-}
-
-function grouped(count: number): string {
-  return count.toLocaleString('en-US')
 }

@@ -360,9 +360,14 @@ async function watchAccount(
 }
 
 /** The callback goes first, the record follows: a callback that fails or is cut short is sent again. */
-async function reportCompleted({ store, listener }: SyncDeps, accountId: string, completed: () => void): Promise<void> {
+async function reportCompleted(
+  { store, listener, log }: SyncDeps,
+  accountId: string,
+  completed: () => void,
+): Promise<void> {
   const account = await store.accounts.get(accountId)
   if (account === null || account.resume.initialSyncAt !== null) return
   await listener.initialSyncDone(account)
+  log.info({ accountId }, 'all old mail is read')
   completed()
 }

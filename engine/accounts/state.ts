@@ -17,6 +17,7 @@ import { createAbsent, goneMeanwhile } from './absent.ts'
 import { createHints } from './hints.ts'
 import type { Lane } from './link.ts'
 import type { PlannedChange } from './plan.ts'
+import { createPace } from './progress.ts'
 import type { ChangeListener } from './types.ts'
 
 export interface SyncDeps {
@@ -83,6 +84,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   return {
     account: claimed,
     hints: createHints(),
+    /** Of old mail. */
+    pace: createPace(deps.now),
     /** No flags are read between two steps of a command. */
     flagsTurn: createExclusive(),
     absent: createAbsent(deps.now),

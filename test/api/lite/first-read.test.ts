@@ -8,20 +8,21 @@ import { mail } from '../../support/mail.ts'
 import { aroundNextCall } from '../../support/nodes.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
+import { type AdminRig, startAdminRig } from '../admin/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from './rig.ts'
 
 const email = 'big@mail.example'
 const count = 300
 
 suite('a mailbox that is being read for the first time', () => {
-  let rig: LiteRig
+  let rig: AdminRig
   let path = ''
   let userId = ''
   let accountId = ''
 
   before(async () => {
     // Two batches are read, and the third after the next connect.
-    rig = await startLiteRig({ env: { MAILROOM_SYNC_BATCH: '100', MAILROOM_BACKFILL_PAUSE: '1h' } })
+    rig = await startAdminRig({ env: { MAILROOM_SYNC_BATCH: '100', MAILROOM_BACKFILL_PAUSE: '1h' } })
     rig.imap.addUser(email)
     for (let index = 0; index < count; index += 1) {
       const date = new Date(1_600_000_000_000 + index * 60_000)
@@ -78,6 +79,17 @@ suite('a mailbox that is being read for the first time', () => {
       assert.match(String(answer.json['value']), /^200 of 300 messages of INBOX read/, call)
       assert(Number(answer.headers['retry-after']) >= 1, call)
     }
+  })
+
+  test('an operator sees how far the reading is, its pace, and how long it takes', async () => {
+    const seen = await rig.good('read', 'GET', `/admin/accounts/${accountId}`)
+    const { messages, indexed, per_second: pace, seconds_left: left } = seen['reading'] as Record<string, number>
+    assert.deepEqual([messages, indexed], [301, 200])
+    assert(pace !== undefined && pace > 0)
+    // Of a pace that is rounded.
+    assert(left !== undefined && Math.abs(left - 101 / pace) < 1 + 101 / pace / pace, `${left} s at ${pace} a second`)
+    const words = /Its older mail: 200 of 301 messages read, [\d,.]+ a second, \d+ (?:s|min) left\.$/
+    assert.match(String((seen['explain'] as Json)['why']), words)
   })
 
   test('of a folder that was refused an unknown message is 503, not 404', async () => {
@@ -165,7 +177,7 @@ suite('several folders that are being read', () => {
         assert.equal((await rig.list(`${list}?limit=20`)).length, 20, list)
         const before = await rig.call('GET', `${list}?limit=20&date_before=${(start + 40 * 60_000) / 1000}`)
         assert.equal(before.status, 503, `${list}: ${before.text}`)
-        assert.match(String(before.json['value']), /of 300 messages of Sent read$/)
+        assert.match(String(before.json['value']), /of 300 messages of Sent read/)
       }
       const inbox = `${path}/folders/INBOX/messages?limit=20&date_before=${(start + 40 * 60_000) / 1000}`
       assert.equal((await rig.list(inbox))[0]?.['subject'], 'INBOX 40.')
@@ -204,7 +216,7 @@ suite('a folder that is refused when a part of it is read', () => {
       for (const call of [unknown, oldest]) {
         const answer = await rig.call('GET', call)
         assert.equal(answer.status, 503, answer.text)
-        assert.match(String(answer.json['value']), /^100 of 300 messages of Half read$/)
+        assert.match(String(answer.json['value']), /^100 of 300 messages of Half read/)
       }
       assert.equal(await isFinished(), false)
       const { store } = rig.engines.find(({ store }) => store.nodes.owns(userId)) ?? assert.fail('no owner')

@@ -5,6 +5,7 @@ import { backfillFirst, createBackground, createTraffic, type Traffic } from '..
 import { createHosts } from '../../../engine/accounts/hosts.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { type Asked, createFairQueue, type FairQueue } from '../../../engine/fair-queue.ts'
+import { silentLogger } from '../../../engine/observe/log.ts'
 import { pause } from '../../../engine/waits.ts'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
@@ -86,6 +87,33 @@ test('a place that comes when nothing is left to read is given back', async (t) 
   const stop = reading(context, { backfilling })
   await given.promise
   await stop()
+})
+
+test('how far the old mail is read stands in the log, once a minute', async (t) => {
+  let late = 0
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '1' }, now: () => Date.now() + late })
+  fill(stage.server, 'INBOX', count)
+  const { context, catchUp } = await stage.work()
+  await catchUp('INBOX')
+  const lines: object[] = []
+  const log = { ...silentLogger, info: (fields: object) => void lines.push(fields) }
+  const queue = createFairQueue({ places: 1, deadlineMs: 5000, late: 'too slow' })
+  const backfilling: Queue = {
+    run(who, work, signal) {
+      late += 40_000
+      return queue.run(who, work, signal)
+    },
+  }
+  const stop = reading({ ...context, deps: { ...context.deps, log } }, { backfilling })
+  await until('all is read', async () => (await stage.folder('INBOX')).completeAt !== null)
+  await stop()
+  assert.deepEqual(
+    lines.map((line) => ({ ...line, secondsLeft: 0 })),
+    [
+      { accountId, read: 2, total: count, perSecond: 0.05, secondsLeft: 0 },
+      { accountId, read: 4, total: count, perSecond: 0.033, secondsLeft: 0 },
+    ],
+  )
 })
 
 suite('on Gmail, whose messages lie in All Mail and under each label', () => {

@@ -1,6 +1,7 @@
 /** How far a folder has been read, also while news come, and what the quarantine makes wait. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { createPace, progressOf, progressWords } from '../../../engine/accounts/progress.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
@@ -183,4 +184,43 @@ test('quarantined mail is not fetched at each comparison, but now and then', asy
     assert.deepEqual((await stage.folder('INBOX')).cursor?.quarantined, [])
     assert((await stage.subjects('INBOX')).includes(`m${poison}`))
   }
+})
+
+suite('the pace of the first reading', () => {
+  test('is that of the pages that come without a long pause, with what lies between them', () => {
+    let now = 1_000_000
+    const pace = createPace(() => now)
+    const page = (ms: number, messages: number): void => {
+      const begun = now
+      now += ms
+      pace.page(begun, messages)
+    }
+    assert.equal(pace.perSecond(), null)
+    page(1000, 100)
+    assert.equal(pace.perSecond(), 100)
+    now += 8000
+    page(1000, 300)
+    assert.equal(pace.perSecond(), 40)
+    now += 60_001
+    assert.equal(pace.perSecond(), null, 'nothing is read')
+    page(1000, 500)
+    assert.equal(pace.perSecond(), 500, 'measured anew')
+  })
+
+  test('gives the time that is left of all folders that can be selected', async (t) => {
+    const stage = await openStage(t)
+    fill(stage.server, 'INBOX', 5)
+    fill(stage.server, 'Archive', 2)
+    const worker = await stage.work()
+    await worker.readAll()
+    const folder = await stage.folder('INBOX')
+    const half = { ...folder, completeAt: null, messages: 1500, counts: { messages: 500, unseen: 0 } }
+    const folders = [half, await stage.folder('Archive'), { ...half, selectable: false }]
+    const known = progressOf(folders, { perSecond: () => 2.5 })
+    assert.deepEqual(known, { read: 502, total: 1502, perSecond: 2.5, secondsLeft: 400 })
+    assert.equal(progressWords(known), '502 of 1,502 messages read, 2.5 a second, 7 min left')
+    const unknown = progressOf(folders, null)
+    assert.deepEqual(unknown, { read: 502, total: 1502, perSecond: null, secondsLeft: null })
+    assert.equal(progressWords(unknown, 'INBOX'), '502 of 1,502 messages of INBOX read')
+  })
 })
