@@ -1,6 +1,6 @@
 /** Searches the log of API calls by path: a whole path, or a regular expression. */
 import { badParameter } from './errors.ts'
-import { yieldToLoop } from './waits.ts'
+import { yieldToLoop } from './scheduling.ts'
 import type { CallLogQuery, Page, Store } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
 import { compilePatterns, costOf } from './webhooks/patterns.ts'

@@ -33,13 +33,13 @@ import { startRetention } from './maintenance.ts'
 import { openSealedStore } from './sealed-store.ts'
 import { createSettings, settableConfig } from './settings.ts'
 import { createSlotWork } from './slot-work.ts'
-import { createUndo } from './undo.ts'
+import { createUndo } from './creation-undo.ts'
 import { keepRecords } from './store/kept-records.ts'
 import type { DeveloperRecord } from './store/records.ts'
 import { createWebhooks, type Webhooks } from './webhooks/index.ts'
 import type { Mail } from './webhooks/parts.ts'
 import { createUses } from './uses.ts'
-import { withinTime } from './waits.ts'
+import { withinTime } from './scheduling.ts'
 
 export type Engine = Awaited<ReturnType<typeof createEngine>>
 

@@ -8,7 +8,7 @@
  * p-queue fixes the order when work is added. Here the order depends on the places that each developer holds.
  */
 import { AppError } from './errors.ts'
-import { withinTime } from './waits.ts'
+import { withinTime } from './scheduling.ts'
 
 export interface Asked {
   readonly developerId: string

@@ -1,7 +1,7 @@
 /** Search for operators over all developers by id, name, address or URL, and the names of ids. */
 import { badParameter } from './errors.ts'
 import { pagesOf } from './store/keyed.ts'
-import { yieldToLoop } from './waits.ts'
+import { yieldToLoop } from './scheduling.ts'
 import type { RequeueQuery, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, MessageRecord, OutboxRecord } from './store/records.ts'
 import type { OutboxState, UserRecord, WebhookRecord } from './store/records.ts'

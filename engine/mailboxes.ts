@@ -23,9 +23,9 @@ import { newUserId } from './store/slots.ts'
 import type { AccountPatch, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
 import { checkUrl } from './net/address.ts'
-import type { Undo } from './undo.ts'
+import type { Undo } from './creation-undo.ts'
 import { checkAddress, forgetAddress } from './user-addresses.ts'
-import { createExclusiveByKey } from './waits.ts'
+import { createExclusiveByKey } from './scheduling.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
 export type Mailboxes = ReturnType<typeof createMailboxes>

@@ -1,5 +1,5 @@
 /** Settings that operators change while the service runs: the pace of a host, and retention times. They are stored. */
-import { createExclusive } from './waits.ts'
+import { createExclusive } from './scheduling.ts'
 import type { Config, ConfigKey } from './config.ts'
 import type { Store } from './store/port.ts'
 

@@ -8,7 +8,7 @@ import { isLikeMail } from './identity.ts'
 import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
 import type { FetchedMessage, FlagsOf } from './session-types.ts'
-import { yieldToLoop } from '../waits.ts'
+import { yieldToLoop } from '../scheduling.ts'
 import { toSet } from './session/uids.ts'
 import type { BatchParts } from './state.ts'
 import {

@@ -3,7 +3,7 @@
  * codes; where servers leave nothing but text, by the one table of texts below.
  */
 import { AppError, errnoOf, isAppError, isTlsCode, shortageOf, type ErrorCode, type FailureClass } from '../errors.ts'
-import { own } from '../own.ts'
+import { own } from '../own-property.ts'
 
 /** The phase of the failure decides what a bare NO means. */
 type Phase = 'connect' | 'login' | 'command'

@@ -4,7 +4,7 @@
  */
 import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
-import { withinTime } from '../waits.ts'
+import { withinTime } from '../scheduling.ts'
 import type { Session } from './session/index.ts'
 
 /** `stream`: the next piece of a long answer, behind other calls. */

@@ -10,7 +10,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { createFairQueue, type FairQueue } from '../fair-queue.ts'
 import { ownUses, type Uses } from '../uses.ts'
-import { pause } from '../waits.ts'
+import { pause } from '../scheduling.ts'
 
 const minuteMs = 60_000
 /** This part of a minute's number may begin at once. */

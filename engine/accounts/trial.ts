@@ -5,7 +5,7 @@
 import { AppError, failureClasses } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'
 import { currentOwner, type Owner, workAs } from '../observe/loop.ts'
-import { withinTime } from '../waits.ts'
+import { withinTime } from '../scheduling.ts'
 import { connectionFailure } from './failures.ts'
 import { authOf, type Bearer, type DialDeps, loginOf, openCounted, type TriedSessions } from './login.ts'
 import type { Login } from './login-limiter.ts'

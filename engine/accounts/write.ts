@@ -4,7 +4,7 @@
  * goes backwards), so both directions are looked up.
  */
 import { measured } from '../observe/loop.ts'
-import { yieldToLoop } from '../waits.ts'
+import { yieldToLoop } from '../scheduling.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { goneMeanwhile } from './absent.ts'
 import { isLikeMail, isSameMail } from './identity.ts'

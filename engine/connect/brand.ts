@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
-import { own } from '../own.ts'
+import { own } from '../own-property.ts'
 import type { BrandRecord } from '../store/records.ts'
 
 export interface Brand {

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { threadId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
 import type { MessageRecord } from '../store/records.ts'
-import { yieldToLoop } from '../waits.ts'
+import { yieldToLoop } from '../scheduling.ts'
 
 /** The hosted id is X-GM-THRID or THREADID: the server knows best. References are oldest first. */
 type ThreadHints = Pick<MessageRecord, 'hostedThreadId' | 'references' | 'inReplyTo' | 'emailMessageId'>

@@ -12,7 +12,7 @@ import { networkInterfaces } from 'node:os'
 import type { Readable } from 'node:stream'
 import { Agent } from 'undici'
 import { AppError, errnoOf } from '../errors.ts'
-import { withinTime } from '../waits.ts'
+import { withinTime } from '../scheduling.ts'
 
 const tls = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
 const connectMs = 2000

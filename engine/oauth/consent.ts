@@ -20,7 +20,7 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi'
 import { isAppError } from '../errors.ts'
-import { own } from '../own.ts'
+import { own } from '../own-property.ts'
 import { sameText, type Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { OAuthProviderRecord } from '../store/records.ts'

@@ -7,7 +7,7 @@ import type { Context } from '@opentelemetry/api'
 import type { IdGenerator, SpanExporter } from '@opentelemetry/sdk-trace'
 import type { Config } from '../config.ts'
 import type { ChangeRecord, DeliveryAttempt, OutboxRecord } from '../store/records.ts'
-import { withinTime } from '../waits.ts'
+import { withinTime } from '../scheduling.ts'
 import type { Logger } from './log.ts'
 
 export interface Tracing {

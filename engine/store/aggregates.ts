@@ -3,7 +3,7 @@
  * aggregates, and parts (…Basics, …Reads) of aggregates that each store completes.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { yieldToLoop } from '../waits.ts'
+import { yieldToLoop } from '../scheduling.ts'
 import { folderId } from './ids.ts'
 import type { Keyed, Kinds } from './keyed.ts'
 import type { AccountPatch, CallLogQuery, MessageQuery, Page } from './port-types.ts'

@@ -14,7 +14,7 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { BodyPartRecord, OutboxRecord } from '../store/records.ts'
-import { createExclusive } from '../waits.ts'
+import { createExclusive } from '../scheduling.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

@@ -7,7 +7,7 @@
  * - `dryRun`: the filters' verdicts on the last stored messages of one account, or of all accounts of the webhook.
  */
 import { badParameter, toAppError } from '../errors.ts'
-import { yieldToLoop } from '../waits.ts'
+import { yieldToLoop } from '../scheduling.ts'
 import { folderNamer } from '../messages/names.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'

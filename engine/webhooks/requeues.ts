@@ -13,7 +13,7 @@
 import { AppError, notFound, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import type { Redelivery } from '../store/records.ts'
-import { pause, withinTime } from '../waits.ts'
+import { pause, withinTime } from '../scheduling.ts'
 import type { WebhookParts } from './parts.ts'
 
 /** A batch keeps the embedded store for some 10 ms. */

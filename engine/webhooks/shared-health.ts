@@ -7,7 +7,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { WebhookHealth } from '../../machines/events.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { createExclusiveByKey } from '../waits.ts'
+import { createExclusiveByKey } from '../scheduling.ts'
 import type { WebhookParts } from './parts.ts'
 
 type Deps = Pick<WebhookParts, 'store' | 'targets' | 'config' | 'now' | 'changed'>

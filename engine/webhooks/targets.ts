@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
 import { measured } from '../observe/loop.ts'
-import { yieldToLoop } from '../waits.ts'
+import { yieldToLoop } from '../scheduling.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Secret } from '../secrets/list.ts'

@@ -39,8 +39,12 @@ export const modules = {
     ],
   },
   lanes: {
-    mutate: ['engine/webhooks/lines.ts', 'engine/accounts/link.ts'],
-    tests: ['test/engine/webhooks/lines.test.ts', 'test/engine/lanes.test.ts', 'test/engine/accounts/link.test.ts'],
+    mutate: ['engine/webhooks/delivery-queue.ts', 'engine/accounts/link.ts'],
+    tests: [
+      'test/engine/webhooks/delivery-queue.test.ts',
+      'test/engine/lanes.test.ts',
+      'test/engine/accounts/link.test.ts',
+    ],
   },
   turns: {
     mutate: ['engine/fair-queue.ts', 'engine/accounts/login-limiter.ts'],

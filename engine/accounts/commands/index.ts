@@ -12,7 +12,7 @@ import { AppError, isAppError, notFound } from '../../errors.ts'
 import { spool, type Spooled } from '../../spool.ts'
 import type { FolderRecord, MessageRecord } from '../../store/records.ts'
 import { isMarked, liesAt } from '../../store/rows.ts'
-import { createExclusiveByKey } from '../../waits.ts'
+import { createExclusiveByKey } from '../../scheduling.ts'
 import { normalFlags } from '../plan.ts'
 import type { FlagChange, Placed } from '../session-types.ts'
 import {
@@ -24,7 +24,7 @@ import {
   unlessRefused,
   type WriteContext,
   writing,
-} from './placed.ts'
+} from './message-location.ts'
 import { digestOf, flagsAt, readCommands } from './reading.ts'
 import { appendTo, writeCommands } from './writing.ts'
 import type { AccountState } from '../state.ts'

@@ -17,7 +17,15 @@ import type { Chunk, FlagsOf, FromWhole } from '../session-types.ts'
 import { areWhole, fetchTexts, statedSize } from '../texts.ts'
 import type { ManyParts, PartsRead, PartStream, WantedParts } from '../types.ts'
 import type { SyncContext } from '../write.ts'
-import { type CommandDeps, currentMessage, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
+import {
+  type CommandDeps,
+  currentMessage,
+  inPlace,
+  isReadAnew,
+  notThere,
+  onLink,
+  unlessRefused,
+} from './message-location.ts'
 import type { Session } from '../session/index.ts'
 import { lastIndexUpTo } from '../session/uids.ts'
 

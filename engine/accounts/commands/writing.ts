@@ -22,9 +22,9 @@ import {
   openFirst,
   type WriteContext,
   writing,
-} from './placed.ts'
+} from './message-location.ts'
 import { flagsAt } from './reading.ts'
-import { hasBytes, type Known, mustStay } from './staying.ts'
+import { hasBytes, type Known, mustStay } from './removal-checks.ts'
 
 export function writeCommands(deps: CommandDeps) {
   return {

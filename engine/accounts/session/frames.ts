@@ -5,7 +5,7 @@
  * an atom's length), and bounds the sum of the responses to one command.
  */
 import { AppError } from '../../errors.ts'
-import { yieldToLoop } from '../../waits.ts'
+import { yieldToLoop } from '../../scheduling.ts'
 
 /** Bytes of a response without its BODY[section] literals. */
 const longestResponse = 65_536

@@ -5,7 +5,7 @@
  */
 import { AppError, errnoOf, isAppError } from '../../errors.ts'
 import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net/address.ts'
-import { withinTime } from '../../waits.ts'
+import { withinTime } from '../../scheduling.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
 import { type Wire, createWire, secretMask } from './below.ts'

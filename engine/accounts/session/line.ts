@@ -8,7 +8,7 @@ import type { Literal } from '../../spool.ts'
 import { type Argument, type ImapResponse, pourLiteral, type Untagged, type Wire } from './below.ts'
 import type { Allowance } from './frames.ts'
 import { statusText, type StatusText } from './responses.ts'
-import { createExclusive, pause } from '../../waits.ts'
+import { createExclusive, pause } from '../../scheduling.ts'
 
 export interface Life {
   /** Why the session has ended; null while it goes on. */

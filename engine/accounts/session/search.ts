@@ -5,7 +5,7 @@
  * An answer has to fit into a line (frames.ts). A longer one is asked for by slices of the folder.
  */
 import { AppError } from '../../errors.ts'
-import { yieldToLoop } from '../../waits.ts'
+import { yieldToLoop } from '../../scheduling.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { fetches, longestNumbers, mostMessages } from './frames.ts'
 import type { Send } from './line.ts'

@@ -1,6 +1,6 @@
 /** Sets of UIDs: '5:9,12', '100:*'. */
 import { badParameter } from '../../errors.ts'
-import { yieldToLoop } from '../../waits.ts'
+import { yieldToLoop } from '../../scheduling.ts'
 
 /** Exchange answers BAD to command lines of 40 kB; 8 kB is safe everywhere. */
 const longestSet = 8000

@@ -7,7 +7,7 @@ import { MongoAPIError, MongoBulkWriteError, MongoClientClosedError, MongoError,
 import { MongoNotConnectedError, MongoParseError, MongoServerClosedError, MongoServerError } from 'mongodb'
 import { MongoTopologyClosedError, type WriteError } from 'mongodb'
 import { AppError } from '../../errors.ts'
-import { withinTime } from '../../waits.ts'
+import { withinTime } from '../../scheduling.ts'
 
 const duplicateKey = 11000
 /** The server rejects the credentials: AuthenticationFailed, Unauthorized. */

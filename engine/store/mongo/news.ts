@@ -6,7 +6,7 @@
 import type { Collection } from 'mongodb'
 import { toAppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import { createExclusiveByKey, withinTime } from '../../waits.ts'
+import { createExclusiveByKey, withinTime } from '../../scheduling.ts'
 import type { News, NumberedNews, SlotWork } from '../slots.ts'
 import type { MongoContext } from './documents.ts'
 import { count, type Member } from './members.ts'

@@ -11,7 +11,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stepNode, type NodeCommands, type NodeState, type SlotView } from '../../../machines/node.machine.ts'
 import { toAppError } from '../../errors.ts'
-import { createExclusive, withinTime } from '../../waits.ts'
+import { createExclusive, withinTime } from '../../scheduling.ts'
 import { partOf, slotOf } from '../slots.ts'
 import type { Lease, News, NodeFacts, Nodes, NumberedNews, Owner, SlotWork } from '../slots.ts'
 import { within } from './errors.ts'

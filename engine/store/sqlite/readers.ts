@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { AppError } from '../../errors.ts'
 import { createFairQueue } from '../../fair-queue.ts'
 import { createThreads } from '../../threads.ts'
-import { withinTime } from '../../waits.ts'
+import { withinTime } from '../../scheduling.ts'
 import type { LogLength } from './log.ts'
 import type { Sql, Tuples } from './statements.ts'
 

@@ -3,7 +3,7 @@
  * so anew with every call.
  */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite'
-import { yieldToLoop } from '../../waits.ts'
+import { yieldToLoop } from '../../scheduling.ts'
 
 export type Value = SQLInputValue
 

@@ -10,7 +10,7 @@ import { createLogger, silentLogger } from '../../../engine/observe/log.ts'
 import { decodeTransfer } from '../../../engine/messages/transfer-encoding.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { changeId, newId } from '../../../engine/store/ids.ts'
-import { createUndo } from '../../../engine/undo.ts'
+import { createUndo } from '../../../engine/creation-undo.ts'
 import type { Store } from '../../../engine/store/port.ts'
 import type {
   AccountRecord,

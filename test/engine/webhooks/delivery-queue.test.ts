@@ -10,7 +10,7 @@ import { readConfig } from '../../../engine/config.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
 import { Channel } from '../../../engine/webhooks/channel.ts'
-import { DeliveryQueue, type ReadPlan } from '../../../engine/webhooks/lines.ts'
+import { DeliveryQueue, type ReadPlan } from '../../../engine/webhooks/delivery-queue.ts'
 import { until } from '../../support/until.ts'
 import { laneRow as row } from './lane-row.ts'
 

@@ -3,7 +3,7 @@ import { AppError, isAppError } from '../../errors.ts'
 import type { MessageRecord, Placement } from '../../store/records.ts'
 import { isMarked } from '../../store/rows.ts'
 import type { SyncContext } from '../write.ts'
-import { inPlace, isReadAnew, isShown } from './placed.ts'
+import { inPlace, isReadAnew, isShown } from './message-location.ts'
 import { digestOf, flagsAt } from './reading.ts'
 
 /** A message that was read: where it lay, and its bytes. */

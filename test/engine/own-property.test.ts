@@ -5,7 +5,7 @@ import { serverFailure } from '../../engine/accounts/failures.ts'
 import { assignSpecialUse } from '../../engine/accounts/session/mailboxes.ts'
 import { decodeText, isKnownCharset } from '../../engine/messages/charsets.ts'
 import { parseDate } from '../../engine/messages/dates.ts'
-import { own } from '../../engine/own.ts'
+import { own } from '../../engine/own-property.ts'
 
 const words = [...Object.getOwnPropertyNames(Object.prototype), 'prototype']
 

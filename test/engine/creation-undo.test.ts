@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import { setImmediate as immediate } from 'node:timers/promises'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { createUndo } from '../../engine/undo.ts'
+import { createUndo } from '../../engine/creation-undo.ts'
 
 function simulated(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })

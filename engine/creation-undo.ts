@@ -4,7 +4,7 @@
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
-import { pause } from './waits.ts'
+import { pause } from './scheduling.ts'
 
 const firstWaitMs = 1000
 const longestWaitMs = 30_000
