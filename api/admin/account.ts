@@ -206,16 +206,19 @@ async function presentExplanation(
   const { why, since, next, state, failure } = explainAccount(engine, account)
   const by = state === 'paused' ? await pausedBy(engine, account.id) : null
   const reading = readingOf(engine, account, folders)
-  const words = [
-    why,
-    ...(by === null ? [] : [`It was paused by ${by}.`]),
-    ...(reading === null || reading.total === 0 ? [] : [`Its older mail: ${progressWords(reading)}.`]),
-  ].join(' ')
+  const words = by === null ? why : `${why} It was paused by ${by}.`
+  const ahead = reading === null || reading.total === 0 ? next : `${next} Its older mail: ${progressWords(reading)}.`
   const quarantined = quarantineOf(engine.config, folders).map(({ nextTryAt, ...message }) => ({
     ...message,
     next_try: seconds(Math.max(nextTryAt, Date.now())),
   }))
-  return { why: words, since: seconds(since), next, would_change: changesOf(account, state, failure), quarantined }
+  return {
+    why: words,
+    since: seconds(since),
+    next: ahead,
+    would_change: changesOf(account, state, failure),
+    quarantined,
+  }
 }
 
 /** The operator who paused the account, when it is among the last 50 actions on the account. */

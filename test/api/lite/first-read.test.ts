@@ -89,7 +89,7 @@ suite('a mailbox that is being read for the first time', () => {
     // Of a pace that is rounded.
     assert(left !== undefined && Math.abs(left - 101 / pace) < 1 + 101 / pace / pace, `${left} s at ${pace} a second`)
     const words = /Its older mail: 200 of 301 messages read, [\d,.]+ a second, \d+ (?:s|min) left\.$/
-    assert.match(String((seen['explain'] as Json)['why']), words)
+    assert.match(String((seen['explain'] as Json)['next']), words)
   })
 
   test('of a folder that was refused an unknown message is 503, not 404', async () => {
