@@ -136,17 +136,17 @@ export async function accountDetail(engine: Engine, id: string): Promise<Account
     wire: (wire?.lines() ?? []).map(presentLine),
     frozen: frozen && { ...frozen, at: seconds(frozen.at), lines: frozen.lines.map(presentLine) },
     folders: folders.map(presentFolder),
-    reading: presentReading(engine, account, folders),
+    reading: presentReading(readingOf(engine, account, folders)),
     queues: engine.accounts.queues(id),
   }
 }
 
+/** null = all older mail is read. */
 function readingOf({ accounts }: Engine, { id, completeAt }: AccountRecord, folders: readonly FolderRecord[]) {
   return typeof completeAt === 'number' ? null : progressOf(folders, accounts.pace(id))
 }
 
-function presentReading(...of: Parameters<typeof readingOf>): AccountDetail['reading'] {
-  const progress = readingOf(...of)
+function presentReading(progress: ReturnType<typeof readingOf>): AccountDetail['reading'] {
   if (progress === null) return null
   const { read: indexed, total: messages, perSecond, secondsLeft } = progress
   return { messages, indexed, per_second: perSecond, seconds_left: secondsLeft }

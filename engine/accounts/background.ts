@@ -29,8 +29,6 @@ import type { Session } from './session/index.ts'
 /** INBOX waits while a page is read: after a page that took longer the next pages are shorter. */
 const pageMs = 1000
 const shortestPage = 10
-/** Between two lines of the log that say how far the old mail of an account is read. */
-const sayEveryMs = 60_000
 
 export interface BackgroundOptions {
   readonly host: KnownHost
@@ -104,21 +102,19 @@ export function createBackground(
   wake: () => void,
   signal: AbortSignal,
 ) {
-  const { state, session } = context
-  const { now, config } = context.deps
+  const { deps, state, session } = context
+  const { now, config } = deps
   const { moved } = state
-  const park = createParking(context.deps, state)
-  const say = progressLog(context)
+  const park = createParking(deps, state)
   const places = createPlaces(ownTurn(state.account), backfilling, wake, signal)
   let isTold = false
   /** Between two pages. */
   let pausedUntil = 0
 
-  async function readFound(path: string): Promise<true> {
+  async function readFound(path: string): Promise<void> {
     const reading = () => moved.reading(path, (touched) => catchUp(context, path, touched))
     await (path === 'INBOX' ? reading() : park(path, reading))
     await reportGone(context)
-    return true
   }
 
   async function readPage({ id, path }: FolderRecord, { late, end }: Place): Promise<void> {
@@ -127,7 +123,7 @@ export function createBackground(
     let messages = size
     try {
       const page = async (): Promise<void> => void (messages = await backfillOpened({ ...context, folderId: id }, size))
-      await park(path, () => endable(session, late, page)).then(say)
+      await park(path, () => endable(session, late, page))
     } finally {
       learnPage(host, messages, now() - began)
       pausedUntil = Math.max(now() + config.MAILROOM_BACKFILL_PAUSE, countSince(context, traffic, received))
@@ -148,7 +144,10 @@ export function createBackground(
     /** Reads one folder, or one page. Returns whether there was anything to do. */
     async work(): Promise<boolean> {
       const path = moved.first() ?? nextToOpen(state, now())
-      if (path !== undefined) return readFound(path)
+      if (path !== undefined) {
+        await readFound(path)
+        return true
+      }
       const old = nextToBackfill(state, now())
       if (old !== null) return readOld(old)
       places.held?.end()
@@ -164,17 +163,6 @@ export function createBackground(
       const due = Array.from(state.folders.values(), ({ parkedUntil }) => parkedUntil ?? 0)
       return Math.min(...[pausedUntil, ...due].filter((at) => at > now()))
     },
-  }
-}
-
-/** Writes to the log how far the old mail is read, once a minute. */
-function progressLog({ deps, state }: SyncContext): () => void {
-  let saidAt = deps.now()
-  return () => {
-    if (deps.now() - saidAt < sayEveryMs) return
-    saidAt = deps.now()
-    const progress = progressOf([...state.folders.values()], state.pace)
-    deps.log.info({ accountId: state.account.id, ...progress }, 'old mail is being read')
   }
 }
 
@@ -244,9 +232,9 @@ export async function backfillOpened(context: FolderContext, size: number): Prom
 
 /** Reads the newest unread messages, `size` of them at most. Returns how many. */
 async function backfillPage(context: FolderContext, size: number): Promise<number> {
-  const { session } = context
+  const { session, state, deps } = context
+  const begun = deps.now()
   const { backfillBelow, exists, uidNext } = cursorOf(context)
-  const begun = context.deps.now()
   let from = backfillBelow
   let found: readonly number[] = []
   // The first range has about two pages.
@@ -270,7 +258,10 @@ async function backfillPage(context: FolderContext, size: number): Promise<numbe
       ...quarantine(cursor, poison),
     }),
   })
-  context.state.pace.page(begun, uids.length)
+  if (state.pace.page(begun, uids.length)) {
+    const progress = progressOf([...state.folders.values()], state.pace.perSecond())
+    deps.log.info({ accountId: state.account.id, ...progress }, 'old mail is being read')
+  }
   return uids.length
 }
 

@@ -11,7 +11,6 @@ import { createLoginLimiter } from './login-limiter.ts'
 import { type AccountNews, createPool, type Pool, type PoolDeps, startAll } from './pool.ts'
 import { openSession } from './session/index.ts'
 import { createProbe } from './trial.ts'
-import type { Pace } from './progress.ts'
 import type { SyncDeps } from './state.ts'
 import type { FolderLooks } from './types.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -69,8 +68,8 @@ export function createAccounts({ sealer, tokens, now = Date.now, uses = ownUses,
       if (state === undefined || registry.view(accountId)?.state !== 'watching') return null
       return { until: state.moved.settledAt, nextAt: state.nextLookAt() }
     },
-    /** Of its old mail; null = it is not connected here. */
-    pace: (accountId: string): Pace | null => pool.runtime(accountId)?.live()?.state.pace ?? null,
+    /** Old messages a second; null = none was read lately, or this node does not read the account. */
+    pace: (accountId: string): number | null => pool.runtime(accountId)?.live()?.state.pace.perSecond() ?? null,
     /** Of all accounts of this node, or of these, without their steps. */
     facts: (ids?: readonly string[]) => registry.facts(ids),
     countTags: () => registry.countTags(),

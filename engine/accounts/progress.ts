@@ -14,18 +14,21 @@ export interface Progress {
 
 /** After a longer pause the pace is measured anew. */
 const pauseMs = 60_000
-
-export type Pace = ReturnType<typeof createPace>
+/** Between two lines of the log about one account. */
+const logEveryMs = 60_000
 
 /** Measures the pace of an account over the pages of old mail that come without a long pause. */
 export function createPace(now: () => number) {
-  let [from, to, messages] = [0, 0, 0]
+  let [from, to, messages, loggedAt] = [0, 0, 0, now()]
   return {
-    /** A page has been read since `begun`, in ms since 1970. */
-    page(begun: number, more: number): void {
+    /** Counts a page that was read since `begun`, in ms since 1970. Returns whether a line of the log is due. */
+    page(begun: number, more: number): boolean {
       if (begun > to + pauseMs) [from, messages] = [begun, 0]
       messages += more
       to = now()
+      const isDue = to - loggedAt >= logEveryMs
+      if (isDue) loggedAt = to
+      return isDue
     },
     /** Messages a second; null = nothing was read lately. */
     perSecond: (): number | null =>
@@ -38,19 +41,18 @@ export function totalOf({ completeAt, counts, messages, cursor }: FolderRecord):
   return completeAt === null ? Math.max(messages, cursor?.exists ?? 0) : counts.messages
 }
 
-/** Of these folders together. `pace`: of their account; null = another node reads it, or none does. */
-export function progressOf(folders: readonly FolderRecord[], pace: Pick<Pace, 'perSecond'> | null): Progress {
+/** The progress of these folders together. `pace`: messages a second of their account; null = not known. */
+export function progressOf(folders: readonly FolderRecord[], pace: number | null): Progress {
   let [read, total] = [0, 0]
   for (const folder of folders.filter(({ selectable }) => selectable)) {
     total += totalOf(folder)
     read += Math.min(folder.counts.messages, totalOf(folder))
   }
-  const perSecond = pace?.perSecond() ?? null
-  const secondsLeft = perSecond === null || perSecond === 0 ? null : Math.ceil((total - read) / perSecond)
-  return { read, total, perSecond: perSecond === null ? null : Number(perSecond.toPrecision(2)), secondsLeft }
+  if (pace === null) return { read, total, perSecond: null, secondsLeft: null }
+  return { read, total, perSecond: Number(pace.toPrecision(2)), secondsLeft: Math.ceil((total - read) / pace) }
 }
 
-/** '1,200 of 5,000 messages read, 950 a second, 4 s left'. `of`: the name of a folder; absent = of the account. */
+/** '1,200 of 5,000 messages read, 950 a second, 4 s left'. `of`: the folder's name; absent = all folders together. */
 export function progressWords({ read, total, perSecond, secondsLeft }: Progress, of?: string): string {
   const done = `${grouped(read)} of ${grouped(total)} messages${of === undefined ? '' : ` of ${of}`} read`
   if (perSecond === null || secondsLeft === null) return done

@@ -84,7 +84,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   return {
     account: claimed,
     hints: createHints(),
-    /** Of old mail. */
+    /** The pace of the backfill. */
     pace: createPace(deps.now),
     /** No flags are read between two steps of a command. */
     flagsTurn: createExclusive(),

@@ -49,8 +49,8 @@ function optionalItems(facts: Facts): string[] {
   return [...(facts.modseqs ? ['MODSEQ'] : []), ...(kind === null ? [] : idItems[kind])]
 }
 
-/** Courier's answer for a message that another session has removed: the message is not there. */
-const removed = Buffer.from('From: System Administrator <root@localhost>\r\nSubject: message unavailable\r\n\r\n')
+/** The header block of Courier's placeholder for a message that another session has removed. */
+const placeholder = Buffer.from('From: System Administrator <root@localhost>\r\nSubject: message unavailable\r\n\r\n')
 
 /** null when the items do not answer the question: the header block is missing, or a UID that `asked` does not give. */
 function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
@@ -95,7 +95,7 @@ async function ask({ facts }: Parts, job: Job, form: Form): Promise<void> {
     const items = readFetch(response)
     const message = messageOf(items, range)
     if (!message) facts.flagsReported(items)
-    else if (message.headers.equals(removed)) return
+    else if (message.headers.equals(placeholder)) return
     else if (seen.size < mostAtOnce && within(message.uid) && !seen.has(message.uid)) {
       seen.add(message.uid)
       found.push(message)

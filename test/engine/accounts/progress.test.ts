@@ -216,7 +216,7 @@ suite('the pace of the first reading', () => {
     const folder = await stage.folder('INBOX')
     const half = { ...folder, completeAt: null, messages: 1500, counts: { messages: 500, unseen: 0 } }
     const folders = [half, await stage.folder('Archive'), { ...half, selectable: false }]
-    const known = progressOf(folders, { perSecond: () => 2.5 })
+    const known = progressOf(folders, 2.5)
     assert.deepEqual(known, { read: 502, total: 1502, perSecond: 2.5, secondsLeft: 400 })
     assert.equal(progressWords(known), '502 of 1,502 messages read, 2.5 a second, 7 min left')
     const unknown = progressOf(folders, null)

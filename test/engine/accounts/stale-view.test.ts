@@ -170,16 +170,16 @@ suite('a message that a command of ours has removed', () => {
   })
 })
 
-/** Courier gives words of its own for a message that another client has taken out. */
-suite('a message of which the server makes words of its own', () => {
-  const words = 'From: System Administrator <root@localhost>\r\nSubject: message unavailable\r\n\r\n'
-  const literal = `{${words.length}}\r\n${words}`
+/** Courier answers with a placeholder for a message that another client has taken out. */
+suite('a placeholder for a removed message', () => {
+  const placeholder = 'From: System Administrator <root@localhost>\r\nSubject: message unavailable\r\n\r\n'
+  const literal = `{${placeholder.length}}\r\n${placeholder}`
 
   for (const [which, subject, rest] of [
     ['the newest that is known', 'm2', ['m1']],
     ['new mail', 'filtered', ['m1', 'm2']],
   ] as const)
-    test(`${which} has gone, and is neither other mail nor refused`, async (t) => {
+    test(`${which} has gone: the placeholder is no mail, and nothing is quarantined`, async (t) => {
       const stage = await openStage(t)
       const { server } = stage
       fill(server, 'INBOX', 2)
