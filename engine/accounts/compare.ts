@@ -4,6 +4,7 @@
  */
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
+import { sameCursor } from '../store/rows.ts'
 import { isLikeMail } from './identity.ts'
 import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
@@ -113,8 +114,9 @@ async function flagParts(
  */
 export async function compareUids(context: FolderContext, exists: number): Promise<boolean> {
   const { session, deps, folderId } = context
-  const { vanished, unknown, unread } = await differences(context, cursorOf(context), exists)
-  await takeOut(context, vanished, exists - unread)
+  const before = cursorOf(context)
+  const { vanished, unknown, unread } = await differences(context, before, exists)
+  await takeOut(context, vanished, { before, exists: exists - unread })
   // Our own EXPUNGE may have removed them since; NOOP shows that to this connection.
   if (unknown.length > 0) await session.noop()
   await readAgain(context, unknown)
@@ -129,12 +131,12 @@ export async function compareUids(context: FolderContext, exists: number): Promi
 export async function takeVanished(context: FolderContext): Promise<boolean> {
   const named = context.session.takeVanished()
   if (named.length === 0) return false
-  const { exists } = cursorOf(context)
+  const before = cursorOf(context)
   const known = await knownAt(context, named)
   const suspects = named.filter((uid) => known.has(uid))
   const vanished = (await confirmGone(context, suspects)).flatMap((uid) => known.get(uid) ?? [])
   if (vanished.length === 0) return false
-  await takeOut(context, vanished, exists - vanished.length)
+  await takeOut(context, vanished, { before, exists: before.exists - vanished.length })
   return hasForeign(context, vanished)
 }
 
@@ -191,13 +193,29 @@ async function confirmGone({ session }: FolderContext, suspects: readonly number
   return still.filter((uid) => !fetched.has(uid))
 }
 
-async function takeOut(context: FolderContext, vanished: readonly KnownUid[], exists: number): Promise<void> {
+/** The server's count of messages, and the cursor when it was read. */
+interface Counted {
+  readonly before: FolderCursor
+  readonly exists: number
+}
+
+/**
+ * Removes messages from the folder, and stores the count. A count that is not stored leads to another comparison: after
+ * a crash between two pages, and when a call had the folder read meanwhile, which makes the count an old one.
+ */
+async function takeOut(
+  context: FolderContext,
+  vanished: readonly KnownUid[],
+  { before, exists }: Counted,
+): Promise<void> {
   const { deps } = context
   const pages = vanished.length === 0 ? [[]] : [...batchesOf(deps, vanished)]
   for (const page of pages) {
-    // After a crash between two pages the old count leads to another comparison.
-    const counted = page === pages.at(-1) ? { exists, syncedAt: deps.now() } : {}
-    await commit(context, (cursor) => ({ cursor: { ...cursor, ...counted }, vanished: page.map(({ uid }) => uid) }))
+    await commit(context, (cursor) => {
+      const isNew = page === pages.at(-1) && sameCursor(cursor, before)
+      const counted = isNew ? { exists, syncedAt: deps.now() } : {}
+      return { cursor: { ...cursor, ...counted }, vanished: page.map(({ uid }) => uid) }
+    })
     await context.giveWay?.()
   }
 }

@@ -63,3 +63,24 @@ test('a folder that is emptied: INBOX has its turn after each page that leaves, 
   await reportGone({ ...context, giveWay: async () => void turns.push((await stage.told()).length) })
   assert.deepEqual(turns, [100, 200, 300])
 })
+
+test('a call has the folder read while its UIDs are compared: a message that leaves then is not shown', async (t) => {
+  const stage = await openStage(t, { capabilities: ['IMAP4rev1'] })
+  fill(stage.server, 'Archive', 3, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.expunge('ann', 'Archive', 1)
+  let calls = 0
+  const giveWay = async (): Promise<void> => {
+    calls += 1
+    if (calls > 1) return
+    fill(stage.server, 'Archive', 1, 'short')
+    await worker.catchUp('Archive')
+  }
+  await catchUp({ ...worker.context, giveWay }, 'Archive')
+  assert(calls > 0)
+  assert.deepEqual(await stage.subjects('Archive'), ['a2', 'a3', 'short1'])
+  stage.server.expunge('ann', 'Archive', 4)
+  await worker.catchUp('Archive')
+  assert.deepEqual(await stage.subjects('Archive'), ['a2', 'a3'])
+})
