@@ -9,8 +9,8 @@ import { AppError } from '../../errors.ts'
 const longPages = 1000
 /** 32 MB: writes wait for the move, since a log begins anew only without a write meanwhile. */
 const tooLongPages = 8000
-/** Between two checkpoints: while a long read needs the log, none empties it. */
-const pauseMs = 200
+/** Between two checkpoints: each writes a page once, however often the log has it since the last. */
+const pauseMs = 1000
 
 /** Pages of the log, and those of them that the file has. */
 export type LogLength = readonly [pages: number, moved: number]
