@@ -22,6 +22,7 @@ export function createLane(concurrency = 1) {
       return queue.size + queue.pending
     },
     depth: () => ({ waiting: queue.size, running: queue.pending }),
+    idle: () => queue.onIdle(),
   }
 }
 
@@ -49,6 +50,9 @@ interface LinkDeps {
   /** The longest wait of an API call for its turn and its answer. */
   readonly waitMs: number
 }
+
+/** A command on its way is answered, and its caller told: the mail server may have done it. */
+const endsMs = 1000
 
 type Work<T> = (session: Session) => Promise<T>
 
@@ -105,10 +109,11 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
 
   return {
     ...{ run, depth: lane.depth },
-    /** Work under way or waiting rejects with `account_unavailable`, see `notBegun`. */
+    /** Work under way has `endsMs` to end. Work that lasts longer, or waits, is rejected: see `notBegun`. */
     async close(): Promise<void> {
       ended.abort(renewed(false))
       clearTimeout(timer)
+      if (session !== null) await withinTime(endsMs, lane.idle())
       await drop()
     },
   }

@@ -73,7 +73,21 @@ suite('a link that is closed', () => {
     await until('the session is closed', () => server.connections.length === 0)
   })
 
-  test('tells work that had not begun so, and work under way that it was renewed', async (t) => {
+  test('waits for the answer to a command', async (t) => {
+    const link = await linked(t)
+    const under = Promise.withResolvers<undefined>()
+    const begun = link.run(async (session) => {
+      under.resolve(undefined)
+      await session.idle(100, new AbortController().signal)
+      await session.noop()
+      return 'answered'
+    })
+    await under.promise
+    await link.close()
+    assert.equal(await begun, 'answered')
+  })
+
+  test('tells work that had not begun so, and long work that it was renewed', async (t) => {
     const link = await linked(t)
     const under = Promise.withResolvers<undefined>()
     const begun = link.run(async (session) => {
