@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createImapServer, type ImapServer } from '../support/imap-server/index.ts'
 import { mail } from '../support/mail.ts'
 import type { Json } from '../support/service.ts'
@@ -95,28 +96,42 @@ suite(`own writes and kill -9, ${chosenStore().kind} store`, () => {
       (one) => `${String(one['event'])} ${subjects.get(String(one['message_id'])) ?? 'fence'} ${String(one['folder'])}`,
     )
 
-  /** Kills the process in the middle of the write. */
-  async function cutShort({ killed, subject, call, command }: Write): Promise<void> {
+  /** As a client does: a 503 says when to try again. Beside another node the user may just be handed over. */
+  async function write({ subject, call: [method, path] }: Write, signal?: AbortSignal): Promise<void> {
     const [id] = [...subjects].find(([, name]) => name === subject) ?? assert.fail(subject)
-    const write = (): Promise<unknown> => stage.service.ok(call[0], `${base()}/messages/${id}${call[1]}`)
-    if (killed === 'unseen') {
+    for (;;) {
+      const { status, headers, body } = await stage.service.api(method, `${base()}/messages/${id}${path}`)
+      if (status === 200) return
+      assert.equal(status, 503, JSON.stringify(body))
+      await pause(1000 * Number(headers.get('retry-after')), undefined, { signal })
+    }
+  }
+
+  /** Kills the process in the middle of the write. */
+  async function cutShort(one: Write): Promise<void> {
+    if (one.killed === 'unseen') {
       server.hooks = { send: (response, doing) => (doing?.name === 'IDLE' ? null : response) }
-      await write()
+      await write(one)
       await stage.service.kill9()
       return
     }
     let done = false
     server.hooks = {
       send(response, doing) {
-        if (doing === null || !command.test(doing.name)) return response
+        if (doing === null || !one.command.test(doing.name)) return response
         done ||= response.toString().startsWith(doing.tag)
         return null
       },
     }
-    const written = assert.rejects(write())
-    await until('the server has done it', () => done)
+    const killed = new AbortController()
+    const unanswered = write(one, killed.signal).then(
+      () => assert.fail('the call was answered'),
+      (error: unknown) => (killed.signal.aborted ? undefined : Promise.reject(error as Error)),
+    )
+    await Promise.race([until('the server has done it', () => done), unanswered])
+    killed.abort()
     await stage.service.kill9()
-    await written
+    await unanswered
   }
 
   const told: string[] = []
