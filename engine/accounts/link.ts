@@ -51,7 +51,7 @@ interface LinkDeps {
   readonly waitMs: number
 }
 
-/** A command on its way is answered, and its caller told: the mail server may have done it. */
+/** Time for the answer to a command under way: the mail server may have done it already. */
 const endsMs = 1000
 
 type Work<T> = (session: Session) => Promise<T>

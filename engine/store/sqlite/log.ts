@@ -9,7 +9,7 @@ import { AppError } from '../../errors.ts'
 const longPages = 1000
 /** 32 MB: writes wait for the move, since a log begins anew only without a write meanwhile. */
 const tooLongPages = 8000
-/** Between two checkpoints: each writes a page once, however often the log has it since the last. */
+/** Between two checkpoints. A checkpoint writes a page once, however often the log has the page. */
 const pauseMs = 1000
 
 /** Pages of the log, and those of them that the file has. */
