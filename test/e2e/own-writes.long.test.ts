@@ -97,7 +97,7 @@ suite(`own writes and kill -9, ${chosenStore().kind} store`, () => {
     )
 
   /** As a client does: a 503 says when to try again. Beside another node the user may just be handed over. */
-  async function write({ subject, call: [method, path] }: Write, signal?: AbortSignal): Promise<void> {
+  async function makeCall({ subject, call: [method, path] }: Write, signal?: AbortSignal): Promise<void> {
     const [id] = [...subjects].find(([, name]) => name === subject) ?? assert.fail(subject)
     for (;;) {
       const { status, headers, body } = await stage.service.api(method, `${base()}/messages/${id}${path}`)
@@ -108,23 +108,23 @@ suite(`own writes and kill -9, ${chosenStore().kind} store`, () => {
   }
 
   /** Kills the process in the middle of the write. */
-  async function cutShort(one: Write): Promise<void> {
-    if (one.killed === 'unseen') {
+  async function cutShort(write: Write): Promise<void> {
+    if (write.killed === 'unseen') {
       server.hooks = { send: (response, doing) => (doing?.name === 'IDLE' ? null : response) }
-      await write(one)
+      await makeCall(write)
       await stage.service.kill9()
       return
     }
     let done = false
     server.hooks = {
       send(response, doing) {
-        if (doing === null || !one.command.test(doing.name)) return response
+        if (doing === null || !write.command.test(doing.name)) return response
         done ||= response.toString().startsWith(doing.tag)
         return null
       },
     }
     const killed = new AbortController()
-    const unanswered = write(one, killed.signal).then(
+    const unanswered = makeCall(write, killed.signal).then(
       () => assert.fail('the call was answered'),
       (error: unknown) => (killed.signal.aborted ? undefined : Promise.reject(error as Error)),
     )

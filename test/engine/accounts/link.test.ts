@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
-import { createLink, notBegun } from '../../../engine/accounts/link.ts'
+import { createLink, type Link, notBegun } from '../../../engine/accounts/link.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
@@ -34,6 +34,18 @@ async function linked(t: TestContext, waitMs = 5000) {
   })
   t.after(() => link.close())
   return link
+}
+
+/** Runs a command after so many ms of IDLE. */
+function commandAfter(link: Link, ms: number) {
+  const { promise: underWay, resolve } = Promise.withResolvers<undefined>()
+  const begun = link.run(async (session) => {
+    resolve(undefined)
+    await session.idle(ms, new AbortController().signal)
+    await session.noop()
+    return 'answered'
+  })
+  return { begun, underWay }
 }
 
 test('an attempt that is ended when its login has just succeeded closes the session', async (t) => {
@@ -75,29 +87,18 @@ suite('a link that is closed', () => {
 
   test('waits for the answer to a command', async (t) => {
     const link = await linked(t)
-    const under = Promise.withResolvers<undefined>()
-    const begun = link.run(async (session) => {
-      under.resolve(undefined)
-      await session.idle(100, new AbortController().signal)
-      await session.noop()
-      return 'answered'
-    })
-    await under.promise
+    const { begun, underWay } = commandAfter(link, 100)
+    await underWay
     await link.close()
     assert.equal(await begun, 'answered')
   })
 
   test('tells work that had not begun so, and long work that it was renewed', async (t) => {
     const link = await linked(t)
-    const under = Promise.withResolvers<undefined>()
-    const begun = link.run(async (session) => {
-      under.resolve(undefined)
-      await session.idle(60_000, new AbortController().signal)
-      await session.noop()
-    })
+    const { begun, underWay } = commandAfter(link, 60_000)
     const waiting = link.run((session) => session.noop())
     const outcomes = Promise.allSettled([begun, waiting])
-    await under.promise
+    await underWay
     await link.close()
     const [first, second] = await outcomes
     for (const outcome of [first, second]) {
